@@ -1,0 +1,1 @@
+"""The turn loop and its vocabulary. Knows no user interface, server, tool or git."""

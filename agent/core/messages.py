@@ -1,0 +1,48 @@
+"""What a conversation is made of, independent of any wire format.
+
+`AssistantMessage.text` is kept exactly as the model produced it, because the next request has to
+repeat it byte for byte for the server's prompt cache to hold. Turning these into what a server
+expects happens in one place per tool protocol, see `agent.llm.protocol`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that the model asked for. `raw_arguments` is the text as it was generated."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    raw_arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    text: str
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMessage:
+    call_id: str
+    tool_name: str
+    text: str
+    is_error: bool = False
+
+
+Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage

@@ -1,0 +1,90 @@
+"""What a tool is, what it may use and what it gives back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel
+
+Access = Literal["read", "write", "execute", "finish"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """A change to one file, for display; `None` stands for a file that is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """`model_text` goes into the conversation, `diffs` only to people."""
+
+    model_text: str
+    is_error: bool = False
+    diffs: tuple[FileDiff, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """Identity of a file's content when it was last shown to the model."""
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+class FileLedger(Protocol):
+    """Knows which files the model has seen, and keeps the original of every file before a change."""
+
+    def seen(self, path: Path) -> FileVersion | None:
+        """The version of `path` that the model has seen last, if any."""
+        ...
+
+    def record(self, path: Path) -> None:
+        """Notes that the model has now seen the present content of `path`."""
+        ...
+
+    def is_stale(self, path: Path) -> bool:
+        """Whether `path` changed on disk since it was recorded."""
+        ...
+
+    def before_change(self, path: Path) -> None:
+        """Keeps the present content (or absence) of `path`, so that the change can be undone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """Services for one tool call.
+
+    `workspace` is the resolved root that file paths are relative to. `emit` shows live output to
+    people. `spill_folder` takes output that is too long for the model. `environment` is the full
+    environment for child processes.
+    """
+
+    workspace: Path
+    ledger: FileLedger
+    spill_folder: Path
+    emit: Callable[[str], None]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    shell_timeout_seconds: float = 120.0
+
+
+class Tool(Protocol):
+    """A capability offered to the model. `description` is the prompt, from the sibling `.md`.
+
+    `run` is only called with an instance of `params`; implementations annotate that type.
+    """
+
+    name: str
+    description: str
+    params: type[BaseModel]
+    access: Access
+
+    async def run(self, params: Any, context: ToolContext) -> ToolResult:
+        """Does the work. Expected failures are results with `is_error`, not exceptions."""
+        ...
