@@ -1,0 +1,76 @@
+"""`agent config`: shows the settings with where each came from, and changes the person's own."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+WIDEST_VALUE = 48
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds `config` with `show`, `path` and `set`."""
+    parser = subparsers.add_parser("config", help="show and change settings", description=__doc__)
+    parser.set_defaults(func=run_show, json=False)
+    actions = parser.add_subparsers(metavar="ACTION")
+
+    show = actions.add_parser("show", help="every setting, its value and where it came from")
+    show.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    show.set_defaults(func=run_show)
+
+    path = actions.add_parser("path", help="print the path of your configuration file")
+    path.add_argument("--project", action="store_true", help="the project's file instead")
+    path.set_defaults(func=run_path)
+
+    change = actions.add_parser("set", help="write one setting into your configuration file")
+    change.add_argument("key", metavar="KEY", help="such as limits.max_steps")
+    change.add_argument("value", metavar="VALUE", help="lists: items with commas between, or a TOML array")
+    change.set_defaults(func=run_set)
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """Prints all settings as they are in the present folder; notices go to stderr."""
+    from agent.config.load import find_project_root, load_settings
+
+    flags = {"profile": getattr(arguments, "profile", None)}
+    loaded = load_settings(find_project_root(Path.cwd()), os.environ, flags)
+    if arguments.json:
+        import json
+
+        from agent.config.show import as_json
+
+        print(json.dumps(as_json(loaded), indent=2))
+    else:
+        from agent.config.show import as_rows
+
+        print("\n".join(align([("KEY", "VALUE", "SOURCE"), *as_rows(loaded)])))
+    for notice in loaded.notices:
+        print(notice, file=sys.stderr)
+    return 0
+
+
+def run_path(arguments: argparse.Namespace) -> int:
+    """Prints the path of a configuration file, whether or not it exists."""
+    from agent.config.load import find_project_root, project_config_file, user_config_file
+
+    project = arguments.project
+    print(project_config_file(find_project_root(Path.cwd())) if project else user_config_file(os.environ))
+    return 0
+
+
+def run_set(arguments: argparse.Namespace) -> int:
+    """Writes one value and confirms it."""
+    from agent.config.edit import set_user_value
+    from agent.config.text import show_value
+
+    path, value = set_user_value(arguments.key, arguments.value, os.environ)
+    print(f"{arguments.key} = {show_value(value)} in {path}", file=sys.stderr)
+    return 0
+
+
+def align(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Lines with columns as wide as needed; a very long value pushes its own line only."""
+    key_width = max(len(key) for key, _, _ in rows)
+    value_width = min(WIDEST_VALUE, max(len(value) for _, value, _ in rows))
+    return [f"{key:<{key_width}}  {value:<{value_width}}  {source}" for key, value, source in rows]

@@ -1,0 +1,105 @@
+"""`agent trust`: lets a project's configuration file have its full say, after showing what it says.
+
+Until then a project cannot loosen permissions, choose commands, or say where requests and models go.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds `trust`."""
+    parser = subparsers.add_parser(
+        "trust",
+        help="let a project's .agent/config.toml set permissions and commands",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "path", metavar="PATH", nargs="?", default=".", help="a folder in the project (default: .)"
+    )
+    parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--revoke", action="store_true", help="trust the project no longer")
+    action.add_argument("--list", action="store_true", help="list trusted folders")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Lists, revokes or grants trust. Exit code 1 when the person answers no."""
+    if arguments.list:
+        return _list()
+    if arguments.revoke:
+        return _revoke(Path(arguments.path))
+    return _grant(_root_of(Path(arguments.path)), sure=arguments.yes)
+
+
+def _list() -> int:
+    from agent.config.load import project_config_file
+    from agent.config.text import printable
+    from agent.config.trust import TrustStore, fingerprint
+
+    for folder, trusted in TrustStore.of(os.environ).entries().items():
+        try:
+            changed = fingerprint(project_config_file(Path(folder)).read_bytes()) != trusted
+        except OSError:
+            changed = True
+        note = "  (its configuration changed or is gone: asks again)" if changed else ""
+        print(f"{printable(folder)}{note}")
+    return 0
+
+
+def _revoke(path: Path) -> int:
+    from agent.config.load import find_project_root
+    from agent.config.trust import TrustStore
+
+    # The folder itself may be gone; its name is enough to forget it.
+    root = find_project_root(path) if path.is_dir() else path.absolute()
+    was_trusted = TrustStore.of(os.environ).revoke(root)
+    print(f"{root} {'is no longer trusted' if was_trusted else 'was not trusted'}", file=sys.stderr)
+    return 0
+
+
+def _root_of(path: Path) -> Path:
+    from agent.config.load import find_project_root
+    from agent.core.errors import UsageError
+
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a folder", "name a folder of the project to trust")
+    return find_project_root(path)
+
+
+def _grant(root: Path, *, sure: bool) -> int:
+    from agent.config.load import project_config_file, read_project_config
+    from agent.config.show import as_changes
+    from agent.config.text import printable
+    from agent.config.trust import TrustStore
+    from agent.core.errors import ExitCode, UsageError
+
+    project = read_project_config(root)
+    if project is None:
+        raise UsageError(
+            f"there is nothing to trust: {printable(str(project_config_file(root)))} does not exist",
+            "name the project's folder, or create that file first",
+        )
+    store = TrustStore.of(os.environ)
+    if store.trusts(root, project.content):
+        print(f"{printable(str(root))} is trusted already", file=sys.stderr)
+        return ExitCode.DONE
+    print("\n".join(as_changes(project, os.environ)), file=sys.stderr)
+    if not sure and not sys.stdin.isatty():
+        raise UsageError("not trusted: nobody can be asked here", "run it in a terminal, or add --yes")
+    if not sure and not _person_agrees():
+        print("not trusted", file=sys.stderr)
+        return ExitCode.NOT_SOLVED
+    # The very bytes that were shown, not what the file may hold by now.
+    store.trust(root, project.content)
+    print(f"trusted until {printable(str(project.path))} changes", file=sys.stderr)
+    return ExitCode.DONE
+
+
+def _person_agrees() -> bool:
+    print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

