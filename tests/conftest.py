@@ -1,0 +1,34 @@
+"""Fixtures that every room's tests may use."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.script import StepLike
+from tests.fakes.scripted_server import ScriptedServer
+from tests.fakes.state import ServerSettings
+
+StartServer = Callable[..., ScriptedServer]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quick tests first, those with a real model last: a slip shows before the long wait."""
+    items.sort(key=lambda item: ("real" in item.keywords, "slow" in item.keywords))
+
+
+@pytest.fixture
+def scripted_server() -> Iterator[StartServer]:
+    """Starts servers that answer from a script: `scripted_server("Hello", {"fault": "drop"}, api_key="k")`.
+
+    Positional arguments are steps, see `tests.fakes.script`; named ones are `ServerSettings`.
+    """
+    servers: list[ScriptedServer] = []
+
+    def start(*steps: StepLike | Callable[[Any], StepLike], **settings: Any) -> ScriptedServer:
+        servers.append(ScriptedServer(steps, ServerSettings(**settings)))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
