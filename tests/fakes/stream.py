@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -60,10 +61,7 @@ class ReplyStream:
         self._write(_event(self._envelope({"role": "assistant", "content": None})))
         while not self._state.stopping.is_set():
             if limit is not None and sent >= limit:
-                grown = chat.Figures(
-                    figures.cached, figures.evaluated, sent, figures.drafted, figures.accepted
-                )
-                return self._finish("length", grown)
+                return self._finish("length", replace(figures, predicted=sent))
             self._write(_event(self._envelope({"content": pieces[sent % len(pieces)]})))
             sent += 1
         raise ConnectionAbortedError("the server was closed")

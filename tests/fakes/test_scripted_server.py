@@ -1,7 +1,6 @@
 """The fake has to behave like the real server, or every test that uses it proves nothing."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -205,37 +204,52 @@ def test_raw_chunks_are_sent_as_they_are(scripted_server: StartServer):
     )
 
 
-@pytest.mark.parametrize("fault", ["silence", "pings"])
-def test_client_that_waits_for_a_mute_server_runs_into_its_own_timeout(
-    scripted_server: StartServer, fault: str
-):
-    server = scripted_server({"fault": fault})
-    with (
-        socket.create_connection(("127.0.0.1", server.port)) as client,
-    ):
-        payload = json.dumps(QUESTION | {"stream": True}).encode()
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(payload)}\r\n\r\n"
-        client.sendall(head.encode() + payload)
+def chat_connection(server: ScriptedServer) -> socket.socket:
+    """A connection on which a streaming request was sent, for a client that will leave."""
+    payload = json.dumps(QUESTION | {"stream": True}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(payload)}\r\n\r\n"
+    client = socket.create_connection(("127.0.0.1", server.port))
+    client.sendall(head.encode() + payload)
+    return client
+
+
+def read_until(client: socket.socket, wanted: bytes) -> None:
+    received = b""
+    while wanted not in received:
+        received += client.recv(4096)
+
+
+def test_mute_server_notices_that_the_client_left(scripted_server: StartServer):
+    server = scripted_server({"fault": "silence"})
+    with chat_connection(server):
         server.wait_for_chats(1)
-        if fault == "pings":
-            while b":\n\n" not in client.recv(4096):
-                pass
     assert server.chats[0].ended.wait(5)
     assert server.chats[0].aborted
+
+
+@pytest.mark.parametrize(("fault", "first"), [("pings", b":\n\n"), ("endless", b"and")])
+def test_stream_without_end_notices_that_the_client_left(
+    scripted_server: StartServer, fault: str, first: bytes
+):
+    server = scripted_server({"fault": fault})
+    with chat_connection(server) as client:
+        read_until(client, first)
+    assert server.chats[0].ended.wait(5)
+    assert server.chats[0].aborted
+
+
+def test_mute_server_can_be_closed_while_a_client_waits(scripted_server: StartServer):
+    server = scripted_server({"fault": "silence"})
+    with chat_connection(server) as client:
+        server.wait_for_chats(1)
+        server.close()
+        assert client.recv(4096) == b""
 
 
 def test_endless_reply_ends_at_max_tokens(scripted_server: StartServer):
     chunks = events(scripted_server({"fault": "endless", "text": "la "}), QUESTION | {"max_tokens": 40})
     assert joined(chunks, "content") == "la " * 20
     assert chunks[-2]["choices"][0]["finish_reason"] == "length"
-
-
-def test_endless_reply_notices_that_the_client_left(scripted_server: StartServer):
-    server = scripted_server({"fault": "endless"})
-    next(stream := read_events(server, QUESTION | {"stream": True}))
-    stream.close()  # type: ignore[attr-defined]
-    assert server.chats[0].ended.wait(5)
-    assert server.chats[0].aborted
 
 
 def test_garbage_is_neither_utf8_nor_json(scripted_server: StartServer):
@@ -286,9 +300,7 @@ def test_runs_as_a_program_and_writes_requests_down(tmp_path: Path):
     script.write_text(json.dumps(["Hello."]), encoding="utf-8")
     record = tmp_path / "requests.jsonl"
     command = [sys.executable, "-m", "tests.fakes.scripted_server", str(script), "--record", str(record)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8", env={**os.environ}
-    ) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
         answer = httpx.post(f"{url}/v1/chat/completions", json=QUESTION)
