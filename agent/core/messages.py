@@ -12,12 +12,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call that the model asked for. `raw_arguments` is the text as it was generated."""
+    """One call that the model asked for. `raw_arguments` is the text as it was generated.
+
+    `in_text` says that the call is part of the message's text (constrained output, or a call that was
+    recovered from prose) instead of the server's own tool-call fields. It has to go back the same way.
+    """
 
     id: str
     name: str
     arguments: Mapping[str, Any]
     raw_arguments: str
+    in_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

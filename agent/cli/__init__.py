@@ -1,0 +1,1 @@
+"""Arguments only: one file per command group, nothing heavy at module level."""

@@ -1,0 +1,65 @@
+"""`agent run`: a task without a person watching."""
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """Does one task in the repository of the current folder, and tells by its exit code how it went.
+
+TASK is a Markdown file, or - for standard input. Optional front matter:
+
+  ---
+  profile: embedded          # which server profile
+  check: python -m pytest -q # a command that has to pass; its failures go back to the model
+  allow: [shell(make *)]     # permission rules, also: deny
+  protect: [tests/**]        # files that must not be changed
+  max_steps: 30
+  max_seconds: 600
+  ---
+"""
+
+EPILOG = """exit codes: 0 done (and the check passed), 1 not solved or the check failed, 2 bad usage,
+3 a limit was reached, 4 permission denied, 5 server failed, 6 model file missing or wrong, 130 interrupted"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "run",
+        help="do a task in this repository without a person watching",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("task", nargs="?", metavar="TASK", help="a Markdown file, or - for standard input")
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the task itself, instead of a file")
+    parser.add_argument("-C", "--directory", metavar="DIR", type=Path, help="work in this folder")
+    parser.add_argument("--profile", metavar="NAME", help="server profile, see `agent profile list`")
+    parser.add_argument("--check", metavar="COMMAND", help="shell command that has to pass at the end")
+    parser.add_argument("--allow", metavar="RULE", action="append", default=[], help="permit, e.g. 'shell(make *)'")
+    parser.add_argument("--deny", metavar="RULE", action="append", default=[], help="forbid, e.g. 'write(docs/**)'")
+    parser.add_argument("--max-steps", metavar="N", type=int, help="most requests to the model")
+    parser.add_argument("--max-seconds", metavar="S", type=float, help="most seconds for the whole run")
+    parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="what stdout carries")
+    parser.add_argument("--branch", metavar="NAME", help="create this git branch and work on it")
+    parser.add_argument("--commit", action="store_true", help="commit what the run changed")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from agent.app import RunRequest, run_headless
+
+    return run_headless(
+        RunRequest(
+            task=arguments.task,
+            prompt=arguments.prompt,
+            directory=arguments.directory or Path.cwd(),
+            output=arguments.output,
+            branch=arguments.branch,
+            commit=arguments.commit,
+            profile=arguments.profile,
+            check=arguments.check,
+            allow=tuple(arguments.allow),
+            deny=tuple(arguments.deny),
+            max_steps=arguments.max_steps,
+            max_seconds=arguments.max_seconds,
+        )
+    )

@@ -1,0 +1,76 @@
+"""Fresh attempts: where a check can tell success, a model that got stuck starts over from the same prompt.
+
+Small models seldom find out of a wrong turn by themselves, but another sample from the unchanged prompt is
+cheap: the server still has the prompt in its cache.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from agent.core.events import (
+    Event,
+    Notice,
+    PrefixBroken,
+    TurnFinished,
+    TurnReason,
+    TurnStarted,
+)
+from agent.core.loop import Conversation, TurnServices, run_turn
+from agent.core.messages import SystemMessage
+from agent.core.stats import StepStats, total
+
+_WORTH_ANOTHER: frozenset[TurnReason] = frozenset(
+    {"check_failed", "gave_up", "context_full", "attempt_limit"}
+)
+
+
+class Attempts(Protocol):
+    """What changes from one attempt to the next."""
+
+    @property
+    def count(self) -> int:
+        """How many attempts are allowed; 1 where nothing can tell success."""
+        ...
+
+    def services(self, attempt: int, spent: StepStats, steps: int) -> TurnServices:
+        """The services of attempt number `attempt` (from 1), after `steps` steps that cost `spent`."""
+        ...
+
+    def restore(self) -> Sequence[str]:
+        """Undoes what the failed attempt changed; returns the paths."""
+        ...
+
+
+async def run_attempts(
+    system_text: str, prompt: str, attempts: Attempts, on_conversation: Callable[[Conversation], None]
+) -> AsyncIterator[Event]:
+    """Runs a turn, and again from the start while it fails and attempts are left.
+
+    Yields the events of all attempts; the one `TurnFinished` at the end sums them up.
+    """
+    finished: list[TurnFinished] = []
+    for attempt in range(1, attempts.count + 1):
+        spent = total(end.stats for end in finished)
+        services = attempts.services(attempt, spent, sum(end.steps for end in finished))
+        conversation = Conversation(messages=[SystemMessage(system_text)])
+        on_conversation(conversation)
+        yield TurnStarted(attempt=attempt)
+        async for event in run_turn(conversation, prompt, services):
+            if isinstance(event, TurnFinished):
+                finished.append(event)
+            else:
+                yield event
+        end = finished[-1]
+        if attempt == attempts.count or end.reason not in _WORTH_ANOTHER:
+            break
+        restored = attempts.restore()
+        files = f", {len(restored)} changed files restored" if restored else ""
+        yield Notice(text=f"attempt {attempt} ended: {end.detail}{files}; starting over", level="warning")
+        yield PrefixBroken(cause="a fresh attempt starts from the first message")
+    yield _summed(finished)
+
+
+def _summed(finished: Sequence[TurnFinished]) -> TurnFinished:
+    steps = sum(end.steps for end in finished)
+    return replace(finished[-1], steps=steps, stats=total(end.stats for end in finished))

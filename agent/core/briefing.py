@@ -1,0 +1,53 @@
+"""The first message of a task: what the model needs to know before it does anything.
+
+Everything volatile goes here and not into the system message, which stays the same for the prompt cache.
+Files come before the request and the files that are to be changed come last, because small models copy what
+stands last.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.core.verifier import Verdict
+
+LISTED_FILES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A text file that is shown in full. `reference` marks tests and documents, which come first."""
+
+    path: str
+    text: str
+    reference: bool = False
+
+
+def first_message(
+    request: str, *, files: Sequence[AttachedFile], listing: Sequence[str], baseline: Verdict | None
+) -> str:
+    """Words the first user message.
+
+    `listing` are the paths of the repository's files, `baseline` is how the check ends before any change.
+    """
+    parts: list[str] = []
+    if 0 < len(listing) <= LISTED_FILES:
+        parts.append(f"Files of the repository: {', '.join(listing)}")
+    parts.extend(_attached(file) for file in sorted(files, key=lambda file: not file.reference))
+    if baseline is not None:
+        parts.append(_check_text(baseline))
+    parts.append(f"Task: {request}" if parts else request)
+    return "\n\n".join(parts)
+
+
+def _attached(file: AttachedFile) -> str:
+    fence = "```"
+    while fence in file.text:
+        fence += "`"
+    end = "" if file.text.endswith("\n") else "\n"
+    return f"{file.path}:\n{fence}\n{file.text}{end}{fence}"
+
+
+def _check_text(baseline: Verdict) -> str:
+    if baseline.passed:
+        return f"After your changes the check `{baseline.event.command}` has to pass, as it does now."
+    return f"{baseline.feedback}\nIt has to pass after your changes."

@@ -1,0 +1,216 @@
+"""What flows from the turn loop to every front: terminal, headless output, editors and the session file.
+
+All events are frozen and carry a literal `type`, so that one schema serves them all. A slow consumer may
+merge or drop the `*_delta`, `prefill` and `tool_output` events, and no others. Each `tool_started` has
+exactly one `tool_finished`, and `turn_finished` is always the last event of a turn.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from agent.core.stats import StepStats
+from agent.core.tool import FileDiff
+
+TurnReason = Literal[
+    "done",  # the model finished, and the check passed if there is one
+    "check_failed",  # the model finished but could not make the check pass
+    "gave_up",  # the model produced no usable answer or went in circles
+    "attempt_limit",  # the steps of one attempt are used up, others may follow
+    "step_limit",
+    "time_limit",
+    "token_limit",
+    "context_full",
+    "server_failed",
+    "cancelled",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStarted:
+    session_id: str
+    workspace: str
+    profile: str
+    model: str
+    context_tokens: int
+    tool_protocol: str
+    type: Literal["session_started"] = "session_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """Progress of bringing the server up. `elapsed_seconds` counts from the request to start."""
+
+    state: str
+    detail: str = ""
+    elapsed_seconds: float = 0.0
+    type: Literal["server_state"] = "server_state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted:
+    attempt: int
+    type: Literal["turn_started"] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessageAdded:
+    text: str
+    type: Literal["user_message"] = "user_message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted:
+    step: int
+    type: Literal["step_started"] = "step_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefill:
+    """Prompt evaluation as the server reports it, in tokens; `cached` of `total` cost nothing."""
+
+    total: int
+    cached: int
+    processed: int
+    type: Literal["prefill"] = "prefill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    text: str
+    type: Literal["text_delta"] = "text_delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta:
+    text: str
+    type: Literal["reasoning_delta"] = "reasoning_delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallDelta:
+    """Raw text of a call that is still being generated."""
+
+    text: str
+    type: Literal["tool_call_delta"] = "tool_call_delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantReplied:
+    """The whole reply of one step, exactly as generated."""
+
+    text: str
+    reasoning: str
+    type: Literal["assistant_message"] = "assistant_message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished:
+    step: int
+    stop_reason: str
+    stats: StepStats
+    type: Literal["step_finished"] = "step_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    call_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    type: Literal["tool_started"] = "tool_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    call_id: str
+    text: str
+    type: Literal["tool_output"] = "tool_output"
+
+
+ToolOutcome = Literal["ok", "error", "denied", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFinished:
+    """`decision` says why the call was allowed or denied, `seconds` is the time of the tool alone."""
+
+    call_id: str
+    tool: str
+    outcome: ToolOutcome
+    text: str
+    seconds: float
+    decision: str = ""
+    diffs: tuple[FileDiff, ...] = ()
+    type: Literal["tool_finished"] = "tool_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckFinished:
+    command: str
+    passed: bool
+    text: str
+    seconds: float
+    type: Literal["check_finished"] = "check_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixBroken:
+    """The next request does not extend the previous one, and why."""
+
+    cause: str
+    type: Literal["prefix_broken"] = "prefix_broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    cause: str
+    attempt: int
+    type: Literal["retry"] = "retry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+    type: Literal["notice"] = "notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFinished:
+    """`answer` is the model's closing text, `detail` one line for people on why it ended."""
+
+    reason: TurnReason
+    answer: str
+    detail: str
+    steps: int
+    stats: StepStats
+    type: Literal["turn_finished"] = "turn_finished"
+
+
+Event = (
+    SessionStarted
+    | ServerState
+    | TurnStarted
+    | UserMessageAdded
+    | StepStarted
+    | Prefill
+    | TextDelta
+    | ReasoningDelta
+    | ToolCallDelta
+    | AssistantReplied
+    | StepFinished
+    | ToolStarted
+    | ToolOutput
+    | ToolFinished
+    | CheckFinished
+    | PrefixBroken
+    | Retry
+    | Notice
+    | TurnFinished
+)
+
+
+def to_record(event: Event) -> dict[str, Any]:
+    """The event as plain JSON-ready data, with its type first."""
+    record = asdict(event)
+    return {"type": record.pop("type"), **record}

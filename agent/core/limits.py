@@ -1,0 +1,132 @@
+"""What ends a turn that does not end by itself: limits, and a model that goes in circles."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.core.events import TurnReason
+from agent.core.messages import ToolCall
+from agent.core.stats import StepStats
+
+
+@dataclass(slots=True)
+class TurnState:
+    """What a guard may look at. `calls` are the calls of the last step."""
+
+    steps: int = 0
+    stats: list[StepStats] = field(default_factory=list)
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    reason: TurnReason
+    detail: str
+
+
+class Guard(Protocol):
+    """Looked at before every step; the first `Stop` ends the turn."""
+
+    def check(self, state: TurnState) -> Stop | None: ...
+
+
+class StepLimit:
+    """Bounds the steps of a run; `used_before` are those of earlier attempts."""
+
+    def __init__(self, max_steps: int, used_before: int = 0) -> None:
+        self._max_steps = max_steps
+        self._used_before = used_before
+
+    def check(self, state: TurnState) -> Stop | None:
+        if self._used_before + state.steps < self._max_steps:
+            return None
+        return Stop("step_limit", f"the limit of {self._max_steps} steps is reached (max_steps)")
+
+
+class AttemptLimit:
+    """Bounds the steps of one attempt, where others may follow."""
+
+    def __init__(self, max_steps: int) -> None:
+        self._max_steps = max_steps
+
+    def check(self, state: TurnState) -> Stop | None:
+        if state.steps < self._max_steps:
+            return None
+        return Stop("attempt_limit", f"no success within {self._max_steps} steps")
+
+
+class TimeLimit:
+    """Counts from its creation, over all attempts of a run; 0 seconds mean no limit."""
+
+    def __init__(self, max_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_seconds = max_seconds
+        self._clock = clock
+        self._started = clock()
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds left, `None` without a limit."""
+        if self._max_seconds <= 0:
+            return None
+        return max(0.0, self._started + self._max_seconds - self._clock())
+
+    def check(self, state: TurnState) -> Stop | None:
+        if self.remaining != 0.0:
+            return None
+        return Stop("time_limit", f"the limit of {self._max_seconds:g} seconds is reached (max_seconds)")
+
+
+class TokenLimit:
+    """Bounds the tokens that the model generates in a run; 0 means no limit."""
+
+    def __init__(self, max_tokens: int, used_before: int = 0) -> None:
+        self._max_tokens = max_tokens
+        self._used_before = used_before
+
+    def check(self, state: TurnState) -> Stop | None:
+        if self._max_tokens <= 0:
+            return None
+        used = self._used_before + sum(step.decoded_tokens for step in state.stats)
+        if used < self._max_tokens:
+            return None
+        return Stop("token_limit", f"the limit of {self._max_tokens} generated tokens is reached")
+
+
+class ContextBudget:
+    """Stops before a request could exceed the window that the server really gave."""
+
+    def __init__(self, context_tokens: Callable[[], int], reserve_tokens: int) -> None:
+        self._context_tokens = context_tokens
+        self._reserve = reserve_tokens
+
+    def check(self, state: TurnState) -> Stop | None:
+        window = self._context_tokens()
+        if window <= 0 or not state.stats:
+            return None
+        used = state.stats[-1].context_tokens
+        if used + self._reserve <= window:
+            return None
+        return Stop("context_full", f"the context window of {window} tokens is full ({used} used)")
+
+
+class RepetitionGuard:
+    """Ends a turn when the same call with the same arguments keeps coming."""
+
+    def __init__(self, allowed: int = 3) -> None:
+        self._allowed = allowed
+        self._seen: Counter[str] = Counter()
+        self._last_step = 0
+
+    def check(self, state: TurnState) -> Stop | None:
+        if state.steps == self._last_step:
+            return None
+        self._last_step = state.steps
+        for call in state.calls:
+            key = f"{call.name} {json.dumps(call.arguments, sort_keys=True, default=str)}"
+            self._seen[key] += 1
+            if self._seen[key] >= self._allowed:
+                return Stop("gave_up", f"the model made the same {call.name} call {self._allowed} times")
+        return None

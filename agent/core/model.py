@@ -1,0 +1,41 @@
+"""The seam between the turn loop and whatever generates text."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agent.core.events import Prefill, ReasoningDelta, Retry, TextDelta, ToolCallDelta
+from agent.core.messages import AssistantMessage, Message
+from agent.core.stats import StepStats
+
+StopReason = Literal["stop", "tool_calls", "length", "repetition", "overflow", "error", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """How a generation ended. It is the last item of a stream, whatever happened.
+
+    `problem` tells the model what was wrong with a reply that cannot be acted on: a call cut by the
+    token limit, arguments that are no JSON, an unknown tool. Such a reply is never put into the
+    history. `error` tells people why the server gave none.
+    """
+
+    message: AssistantMessage
+    stop_reason: StopReason
+    stats: StepStats = field(default_factory=StepStats)
+    problem: str = ""
+    error: str = ""
+
+
+ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Prefill | Retry | Reply
+
+
+class Model(Protocol):
+    """Generates one reply to a conversation. Failures are a `Reply`, never an exception."""
+
+    @property
+    def context_tokens(self) -> int:
+        """Size of the context window of the slot, in tokens, as the server says; 0 if unknown."""
+        ...
+
+    def generate(self, messages: Sequence[Message], *, max_tokens: int) -> AsyncIterator[ModelItem]: ...

@@ -1,0 +1,150 @@
+"""A task as a person writes it: Markdown, with optional front matter."""
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.core.errors import UsageError
+
+MAX_TASK_BYTES = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """`text` is the request. The rest comes from the front matter; `None` and `()` mean not given.
+
+    `check` is a shell command that has to pass. `allow` and `deny` are permission rules, `protect` lists
+    globs of files that must not be changed. Times are in seconds.
+    """
+
+    text: str
+    profile: str | None = None
+    check: str | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ()
+    max_steps: int | None = None
+    max_seconds: float | None = None
+
+
+def read_task_file(path: Path) -> Task:
+    """Raises UsageError where the file is missing, empty, binary, too long or has a wrong front matter."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        hint = "give a Markdown file, - for standard input, or -p 'what to do'"
+        raise UsageError(f"there is no task file {path}", hint) from None
+    except IsADirectoryError:
+        raise UsageError(f"{path} is a folder, not a task file", "name the Markdown file in it") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the task file {path}: {error.strerror}") from None
+    return parse_task(raw, str(path))
+
+
+def parse_task(raw: bytes, source: str) -> Task:
+    """Reads the bytes of a task; `source` is named in errors. Raises UsageError."""
+    if len(raw) > MAX_TASK_BYTES:
+        hint = "put long material into files of the repository and name them in the task"
+        raise UsageError(f"{source} has {len(raw):,} bytes, a task may have {MAX_TASK_BYTES:,}", hint)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise UsageError(f"{source} is not a text file", "a task is Markdown in UTF-8")
+    matter, body = _split(text.replace("\r\n", "\n"), source)
+    if not body.strip():
+        raise UsageError(f"{source} has no task in it", "write what is to be done, in plain words")
+    return Task(text=body.strip(), **_checked(matter, source))
+
+
+def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
+    if not text.startswith("---\n"):
+        return {}, text
+    head, closed, body = text[4:].partition("\n---")
+    if not closed or (body and not body.startswith("\n")):
+        if text[4:].startswith("---"):
+            return {}, text[4:].partition("\n")[2]
+        raise UsageError(f"{source}: the front matter is not closed", "end it with a line of three dashes")
+    import yaml
+
+    try:
+        matter = yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 2}" if mark else ""
+        problem = getattr(error, "problem", None) or "cannot be read"
+        raise UsageError(f"{source}{line}: the front matter is no YAML: {problem}") from None
+    if matter is None:
+        matter = {}
+    if not isinstance(matter, dict):
+        raise UsageError(f"{source}: the front matter has to be lines of `key: value`")
+    return matter, body
+
+
+def _checked(matter: dict[str, Any], source: str) -> dict[str, Any]:
+    readers = {
+        "profile": _text,
+        "check": _text,
+        "allow": _texts,
+        "deny": _texts,
+        "protect": _texts,
+        "max_steps": _positive_integer,
+        "max_seconds": _positive_number,
+    }
+    values: dict[str, Any] = {}
+    for key, value in matter.items():
+        reader = readers.get(key)
+        if reader is None:
+            close = difflib.get_close_matches(str(key), readers, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(readers)}"
+            raise UsageError(f"{source}: unknown key {key!r} in the front matter", hint)
+        try:
+            values[key] = reader(value)
+        except ValueError as error:
+            raise UsageError(f"{source}: {key} in the front matter has to be {error}") from None
+    return values
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text")
+    return value.strip()
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) and item.strip() for item in items):
+        raise ValueError("a list of texts")
+    return tuple(items)
+
+
+def _positive_integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("a whole number of at least 1")
+    return value
+
+
+def _positive_number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise ValueError("a number above 0")
+    return float(value)
+
+
+_ASKS_FOR_TESTS = re.compile(
+    r"\b(add|write|create|extend|update|adapt|include|rename)\w*\b[^.\n]{0,60}\btests?\b|\brenam", re.IGNORECASE
+)
+_TEST_FILES = ("**/test_*", "**/*_test.*", "**/*.test.*", "**/*.spec.*", "**/tests/**", "**/test/**")
+
+
+def protected_globs(task: Task) -> tuple[str, ...]:
+    """Files that the run must not change: what `protect` lists, else the existing tests.
+
+    A weak model makes a failing test pass by rewriting it. So with a `check`, tests are only open to
+    changes if the task asks for tests, or if `protect` says what is protected instead.
+    """
+    if task.protect or not task.check:
+        return task.protect
+    return () if _ASKS_FOR_TESTS.search(task.text) else _TEST_FILES

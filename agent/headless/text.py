@@ -1,0 +1,144 @@
+"""Human text: progress on stderr, the closing answer on stdout."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from agent.core.events import (
+    CheckFinished,
+    Event,
+    Notice,
+    Prefill,
+    Retry,
+    ServerState,
+    SessionStarted,
+    StepFinished,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from agent.core.tool import FileDiff
+from agent.headless.figures import figures_line
+
+_ARGUMENT_CHARACTERS = 100
+_RESULT_LINES = 6
+_PREFILL_WORTH_SHOWING = 256
+
+
+def printable(text: str) -> str:
+    """Makes control characters visible, so that no output of a model or a tool steers the terminal."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
+        for character in text
+    )
+
+
+class TextFront:
+    """Prints events as they come. `terminal` allows a line that is rewritten in place."""
+
+    def __init__(self, progress: TextIO, answer: TextIO, *, terminal: bool) -> None:
+        self._progress = progress
+        self._answer = answer
+        self._terminal = terminal
+        self._transient = False
+
+    def show(self, event: Event) -> None:
+        match event:
+            case ServerState():
+                self._rewrite(f"server: {event.state} {event.detail} ({event.elapsed_seconds:.0f} s)")
+            case SessionStarted():
+                window = f", {event.context_tokens} tokens of context" if event.context_tokens else ""
+                self._line(f"{event.profile}: {event.model}{window}, {event.tool_protocol} tool calls")
+            case Prefill() if event.total - event.cached >= _PREFILL_WORTH_SHOWING:
+                self._rewrite(f"reading the prompt: {event.processed} of {event.total} tokens")
+            case TextDelta():
+                self._rewrite("answering …")
+            case ToolStarted():
+                self._line(f"• {event.tool} {_arguments(event.arguments)}")
+            case ToolFinished():
+                self._tool_finished(event)
+            case CheckFinished():
+                self._check_finished(event)
+            case StepFinished():
+                self._step_finished(event)
+            case Retry():
+                self._line(f"  {event.cause}; asking again ({event.attempt})")
+            case Notice():
+                self._line(f"  {event.level}: {event.text}")
+            case _:
+                return
+
+    def finish(self, finished: TurnFinished, *, changed: list[str], summary: str) -> None:
+        """The end of the run: why it ended, which files changed, the figures, the answer."""
+        if finished.reason != "done":
+            self._line(f"{finished.reason.replace('_', ' ')}: {finished.detail}")
+        if changed:
+            self._line(f"changed: {', '.join(changed)}")
+        self._line(summary)
+        if finished.answer.strip():
+            self._clear()
+            self._answer.write(printable(finished.answer.strip()) + "\n")
+            self._answer.flush()
+
+    def _tool_finished(self, event: ToolFinished) -> None:
+        for diff in event.diffs:
+            self._block(unified(diff))
+        if event.outcome == "ok" and (event.diffs or event.tool != "shell"):
+            return
+        lines = event.text.splitlines()
+        shown = lines[:_RESULT_LINES]
+        if len(lines) > _RESULT_LINES:
+            shown = [*lines[: _RESULT_LINES - 1], f"… {len(lines) - _RESULT_LINES + 1} more lines"]
+        self._block("\n".join(shown))
+
+    def _check_finished(self, event: CheckFinished) -> None:
+        self._line(f"check {'passed' if event.passed else 'failed'}: {event.command} ({event.seconds:.1f} s)")
+        if not event.passed:
+            self._block("\n".join(event.text.splitlines()[:_RESULT_LINES]))
+
+    def _step_finished(self, event: StepFinished) -> None:
+        figures = figures_line(event.stats)
+        if figures:
+            self._line(f"  step {event.step}: {event.stats.decoded_tokens} tokens, {figures}")
+
+    def _block(self, text: str) -> None:
+        for line in text.splitlines():
+            self._line(f"  {line}")
+
+    def _line(self, text: str) -> None:
+        self._clear()
+        self._progress.write(printable(text) + "\n")
+        self._progress.flush()
+
+    def _rewrite(self, text: str) -> None:
+        """A line that the next one replaces; only on a terminal, a log would fill up with it."""
+        if not self._terminal:
+            return
+        self._progress.write(f"\r\x1b[2K{printable(text)[:100]}")
+        self._progress.flush()
+        self._transient = True
+
+    def _clear(self) -> None:
+        if self._transient:
+            self._progress.write("\r\x1b[2K")
+            self._transient = False
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    parts = []
+    for key, value in arguments.items():
+        text = " ".join(str(value).split())
+        if len(text) > _ARGUMENT_CHARACTERS:
+            text = f"{text[:_ARGUMENT_CHARACTERS]}… ({len(str(value))} characters)"
+        parts.append(text if key in ("path", "command", "pattern") else f"{key}={text}")
+    return " ".join(parts)
+
+
+def unified(diff: FileDiff, context_lines: int = 2) -> str:
+    """The change as a unified diff."""
+    before = (diff.before or "").splitlines()
+    after = (diff.after or "").splitlines()
+    old = diff.path if diff.before is not None else "/dev/null"
+    new = diff.path if diff.after is not None else "/dev/null"
+    return "\n".join(difflib.unified_diff(before, after, old, new, n=context_lines, lineterm=""))

@@ -1,0 +1,1 @@
+"""Talking to a model server: requests, streams, tool protocols and figures."""

@@ -1,0 +1,289 @@
+"""Streams chat completions from a llama-server (or anything that speaks its API) as model items.
+
+A failure is a final `Reply`, never an exception. `openai` is imported when the first request is made, or
+earlier by whoever wants to overlap the import with something else.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.core.events import Prefill, ReasoningDelta, Retry
+from agent.core.messages import AssistantMessage, Message
+from agent.core.model import ModelItem, Reply
+from agent.core.stats import StepStats
+from agent.llm import stats
+from agent.llm.failures import Failure, classify
+from agent.llm.protocol import ToolProtocol, to_wire
+from agent.llm.repetition import goes_in_circles
+from agent.llm.toolcalls import CallPieces
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+RETRIES = 2
+RETRY_DELAY_SECONDS = 0.5
+LOADING_PATIENCE_SECONDS = 600.0
+# llama-server sends a comment line every 30 s while it evaluates a prompt, so longer silence means trouble.
+SILENCE_SECONDS = 120.0
+_CIRCLES_EVERY = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where the server is. `transport` replaces the network in tests."""
+
+    base_url: str
+    api_key: str
+    model: str = "local"
+    transport: Any = None
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A reply while it streams."""
+
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    calls: dict[int, CallPieces] = field(default_factory=dict)
+    finish: str = ""
+    timings: Mapping[str, Any] | None = None
+    usage: Any = None
+    first_token_at: float | None = None
+    pieces: int = 0
+
+    @property
+    def content(self) -> str:
+        return "".join(self.text)
+
+
+class ChatModel:
+    """A `core.model.Model` over HTTP. One instance per session: it numbers the replies."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        protocol: ToolProtocol,
+        *,
+        context_tokens: int,
+        sampling: Mapping[str, Any],
+        cancel: asyncio.Event,
+    ) -> None:
+        self._connection = connection
+        self._protocol = protocol
+        self._context_tokens = context_tokens
+        self._sampling = dict(sampling)
+        self._cancel = cancel
+        self._client: AsyncOpenAI | None = None
+        self._replies = 0
+
+    @property
+    def context_tokens(self) -> int:
+        return self._context_tokens
+
+    def change_sampling(self, **values: Any) -> None:
+        self._sampling.update(values)
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def generate(self, messages: Sequence[Message], *, max_tokens: int) -> AsyncIterator[ModelItem]:
+        """Streams one reply; asks again, at most twice, where the server failed before it said anything."""
+        self._replies += 1
+        request = self._request(messages, max_tokens)
+        loading_since = time.monotonic()
+        attempt = 0
+        while True:
+            failure: Failure | None = None
+            async for item in self._attempt(request):
+                if isinstance(item, Failure):
+                    failure = item
+                else:
+                    yield item
+            if failure is None:
+                return
+            if failure.kind == "loading" and time.monotonic() - loading_since < LOADING_PATIENCE_SECONDS:
+                await self._pause(1.0)
+            elif failure.retry and attempt < RETRIES and not self._cancel.is_set():
+                attempt += 1
+                yield Retry(cause=failure.text, attempt=attempt)
+                await self._pause(RETRY_DELAY_SECONDS * attempt)
+            else:
+                yield _failed(failure)
+                return
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleeps, unless it is cancelled first."""
+        try:
+            await asyncio.wait_for(self._cancel.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def _request(self, messages: Sequence[Message], max_tokens: int) -> dict[str, Any]:
+        openai_fields = {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty"}
+        extra = {key: value for key, value in self._sampling.items() if key not in openai_fields}
+        return {
+            "model": self._connection.model,
+            "messages": to_wire(messages),
+            **self._protocol.request_fields(),
+            **{key: value for key, value in self._sampling.items() if key in openai_fields},
+            "max_tokens": max_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "extra_body": {"cache_prompt": True, "return_progress": True, **extra},
+        }
+
+    async def _attempt(self, request: dict[str, Any]) -> AsyncIterator[ModelItem | Failure]:
+        """One request. The stream is pumped by a task of its own, so that a cancel closes it at once."""
+        queue: asyncio.Queue[ModelItem | Failure | None] = asyncio.Queue()
+        draft = _Draft()
+        pump = asyncio.ensure_future(self._pump(request, draft, queue))
+        pump.add_done_callback(lambda _: queue.put_nowait(None))
+        watch = asyncio.ensure_future(self._cancel.wait())
+        watch.add_done_callback(lambda _: pump.cancel())
+        started = time.monotonic()
+        try:
+            while (item := await queue.get()) is not None:
+                yield item
+            if pump.cancelled():
+                yield self._cancelled(draft, started)
+            else:
+                pump.result()
+        finally:
+            watch.cancel()
+            pump.cancel()
+            await asyncio.wait({pump})
+
+    async def _pump(
+        self, request: dict[str, Any], draft: _Draft, queue: "asyncio.Queue[ModelItem | Failure | None]"
+    ) -> None:
+        started = time.monotonic()
+        circles = False
+        try:
+            stream = await self._open().chat.completions.create(**request)
+            async with stream:
+                async for chunk in stream:
+                    for item in self._items(chunk, draft):
+                        queue.put_nowait(item)
+                    if draft.pieces % _CIRCLES_EVERY == 1 and goes_in_circles(draft.content):
+                        circles = True
+                        break
+        except _failures() as error:
+            queue.put_nowait(classify(error, self._connection.base_url, bool(draft.pieces)))
+            return
+        if circles:
+            queue.put_nowait(self._circling(draft, started))
+        elif not draft.finish:
+            queue.put_nowait(Failure("dropped", "the server closed the stream before the reply ended", True))
+        else:
+            queue.put_nowait(self._reply(draft, started))
+
+    def _items(self, chunk: Any, draft: _Draft) -> list[ModelItem]:
+        extra = chunk.model_extra or {}
+        draft.timings = extra.get("timings") or draft.timings
+        draft.usage = chunk.usage or draft.usage
+        items: list[ModelItem] = []
+        progress = extra.get("prompt_progress")
+        if isinstance(progress, Mapping):
+            items.append(
+                Prefill(
+                    total=int(progress.get("total", 0)),
+                    cached=int(progress.get("cache", 0)),
+                    processed=int(progress.get("processed", 0)),
+                )
+            )
+        for choice in chunk.choices:
+            draft.finish = choice.finish_reason or draft.finish
+            items.extend(self._delta(choice.delta, draft))
+        return items
+
+    def _delta(self, delta: Any, draft: _Draft) -> list[ModelItem]:
+        items: list[ModelItem] = []
+        reasoning = (delta.model_extra or {}).get("reasoning_content")
+        if reasoning:
+            draft.reasoning.append(reasoning)
+            items.append(ReasoningDelta(text=reasoning))
+        if delta.content:
+            draft.text.append(delta.content)
+            items.append(self._protocol.delta(delta.content))
+        for piece in delta.tool_calls or ():
+            call = draft.calls.setdefault(piece.index, CallPieces())
+            call.id = piece.id or call.id
+            if piece.function is not None:
+                call.name = call.name or piece.function.name or ""
+                call.arguments.append(piece.function.arguments or "")
+        if reasoning or delta.content or delta.tool_calls:
+            draft.pieces += 1
+            draft.first_token_at = draft.first_token_at or time.monotonic()
+        return items
+
+    def _reply(self, draft: _Draft, started: float) -> Reply:
+        cut = draft.finish == "length"
+        pieces = [draft.calls[index] for index in sorted(draft.calls)]
+        message, problem = self._protocol.read_reply(
+            draft.content, "".join(draft.reasoning), pieces, cut=cut, number=self._replies
+        )
+        reason = "length" if cut else "tool_calls" if message.tool_calls else "stop"
+        return Reply(message=message, stop_reason=reason, stats=_stats(draft, started), problem=problem)
+
+    def _circling(self, draft: _Draft, started: float) -> Reply:
+        return Reply(
+            message=AssistantMessage(draft.content),
+            stop_reason="repetition",
+            stats=_stats(draft, started),
+            problem="Your reply repeated itself without end. Nothing was run. Try another way.",
+        )
+
+    def _cancelled(self, draft: _Draft, started: float) -> Reply:
+        return Reply(
+            message=AssistantMessage(draft.content), stop_reason="cancelled", stats=_stats(draft, started)
+        )
+
+    def _open(self) -> "AsyncOpenAI":
+        if self._client is None:
+            self._client = open_client(self._connection)
+        return self._client
+
+
+def open_client(connection: Connection) -> "AsyncOpenAI":
+    """An OpenAI client that never retries by itself and never goes through a proxy on this machine.
+
+    For plain http no certificates are loaded, which would take longer than all other set-up.
+    """
+    import httpx2
+    from openai import AsyncOpenAI
+
+    plain = connection.base_url.startswith("http://")
+    timeout = httpx2.Timeout(SILENCE_SECONDS, connect=10.0)
+    options: dict[str, Any] = {"transport": connection.transport} if connection.transport else {}
+    http = httpx2.AsyncClient(timeout=timeout, verify=not plain, trust_env=not plain, **options)
+    return AsyncOpenAI(
+        base_url=f"{connection.base_url.rstrip('/')}/v1",
+        api_key=connection.api_key or "none",
+        max_retries=0,
+        timeout=timeout,
+        http_client=http,
+    )
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    import httpx2
+    import openai
+
+    return (openai.OpenAIError, httpx2.HTTPError, OSError, ValueError)
+
+
+def _failed(failure: Failure) -> Reply:
+    reason = "overflow" if failure.kind == "overflow" else "error"
+    return Reply(message=AssistantMessage(""), stop_reason=reason, error=failure.text)
+
+
+def _stats(draft: _Draft, started: float) -> StepStats:
+    if draft.timings is not None:
+        return stats.from_timings(draft.timings)
+    now = time.monotonic()
+    first = (draft.first_token_at or now) - started
+    return stats.from_usage(draft.usage, first_token_seconds=first, total_seconds=now - started)

@@ -1,0 +1,191 @@
+"""Two ways for a model to call tools, and the single place where a conversation becomes a request.
+
+*Native*: the tools go along as `tools`, the server renders them with the model's template and parses the
+calls. *Constrained*: the tools are described in the system text, and a JSON schema with one branch per tool
+binds every reply (`response_format`). Small models and some templates only manage the second.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from agent.core.events import TextDelta, ToolCallDelta
+from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agent.core.schema import parameters_schema
+from agent.core.tool import Tool
+from agent.llm.toolcalls import CallPieces, MalformedCallError, parse_constrained, recover_from_text
+
+EMPTY_REPLY = "Your reply was empty. Call a tool, or give your answer."
+CUT_REPLY = "Your reply was cut off because it was too long. Nothing was run. Do it in smaller pieces."
+
+
+class ToolProtocol(Protocol):
+    name: str
+
+    def system_text(self, base: str) -> str:
+        """The system message: `base`, and whatever the protocol has to say about tools."""
+        ...
+
+    def request_fields(self) -> dict[str, Any]:
+        """What goes along with the messages. The same in every request of a session."""
+        ...
+
+    def delta(self, text: str) -> TextDelta | ToolCallDelta:
+        """How a piece of the reply's content is shown while it streams."""
+        ...
+
+    def read_reply(
+        self, text: str, reasoning: str, pieces: Sequence[CallPieces], *, cut: bool, number: int
+    ) -> tuple[AssistantMessage, str]:
+        """The finished reply, and what is wrong with it ("" if nothing).
+
+        `number` makes the ids of calls in text unique within the session.
+        """
+        ...
+
+
+class NativeProtocol:
+    """Tools as the server's chat template renders them."""
+
+    name = "native"
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        # A plain text reply ends a turn here, so no tool is needed to say so.
+        self._tools = [tool for tool in tools if tool.access != "finish"]
+        self._names = {tool.name for tool in self._tools}
+
+    def system_text(self, base: str) -> str:
+        return base
+
+    def request_fields(self) -> dict[str, Any]:
+        if not self._tools:
+            return {}
+        return {"tools": [_native_schema(tool) for tool in self._tools], "tool_choice": "auto"}
+
+    def delta(self, text: str) -> TextDelta | ToolCallDelta:
+        return TextDelta(text=text)
+
+    def read_reply(
+        self, text: str, reasoning: str, pieces: Sequence[CallPieces], *, cut: bool, number: int
+    ) -> tuple[AssistantMessage, str]:
+        plain = AssistantMessage(text, reasoning)
+        if pieces and cut:
+            return plain, CUT_REPLY
+        try:
+            calls = [piece.complete() for piece in pieces]
+        except MalformedCallError as error:
+            return plain, str(error)
+        if not calls and not cut:
+            calls = recover_from_text(text, self._names, f"text-{number}-")
+        if not calls and not text.strip():
+            return plain, EMPTY_REPLY
+        return AssistantMessage(text, reasoning, tuple(calls)), ""
+
+
+class ConstrainedProtocol:
+    """One JSON object per reply, bound by a schema."""
+
+    name = "constrained"
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = list(tools)
+
+    def system_text(self, base: str) -> str:
+        lines = [_signature(tool) for tool in self._tools]
+        rule = "Reply with one JSON object that calls one tool (? marks what may be left out):"
+        return "\n".join([f"{base}\n", rule, *lines])
+
+    def request_fields(self) -> dict[str, Any]:
+        if not self._tools:
+            return {}
+        branches = [_constrained_branch(tool) for tool in self._tools]
+        schema = {"name": "tool_call", "strict": True, "schema": {"anyOf": branches}}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+    def delta(self, text: str) -> TextDelta | ToolCallDelta:
+        return ToolCallDelta(text=text)
+
+    def read_reply(
+        self, text: str, reasoning: str, pieces: Sequence[CallPieces], *, cut: bool, number: int
+    ) -> tuple[AssistantMessage, str]:
+        plain = AssistantMessage(text, reasoning)
+        if not text.strip():
+            return plain, EMPTY_REPLY
+        try:
+            call = parse_constrained(text, f"call-{number}")
+        except MalformedCallError as error:
+            return plain, CUT_REPLY if cut else str(error)
+        return AssistantMessage(text, reasoning, (call,)), ""
+
+
+def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages as the chat completions API takes them.
+
+    Neighbouring user texts become one message, because many templates insist on alternating roles.
+    """
+    wire: list[dict[str, Any]] = []
+    in_text: set[str] = set()
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            in_text.update(call.id for call in message.tool_calls if call.in_text)
+        record = _wire_message(message, in_text)
+        if wire and record["role"] == "user" == wire[-1]["role"]:
+            wire[-1] = {"role": "user", "content": f"{wire[-1]['content']}\n\n{record['content']}"}
+        else:
+            wire.append(record)
+    return wire
+
+
+def _wire_message(message: Message, in_text: set[str]) -> dict[str, Any]:
+    if isinstance(message, SystemMessage):
+        return {"role": "system", "content": message.text}
+    if isinstance(message, UserMessage):
+        return {"role": "user", "content": message.text}
+    if isinstance(message, ToolMessage):
+        if message.call_id in in_text:
+            return {"role": "user", "content": f"Result of {message.tool_name}:\n{message.text}"}
+        return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+    return _wire_assistant(message)
+
+
+def _wire_assistant(message: AssistantMessage) -> dict[str, Any]:
+    record: dict[str, Any] = {"role": "assistant", "content": message.text}
+    if message.reasoning:
+        record["reasoning_content"] = message.reasoning
+    native = [_wire_call(call) for call in message.tool_calls if not call.in_text]
+    if native:
+        record["tool_calls"] = native
+    return record
+
+
+def _wire_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.raw_arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _native_schema(tool: Tool) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": parameters_schema(tool.params),
+    }
+    return {"type": "function", "function": function}
+
+
+def _constrained_branch(tool: Tool) -> dict[str, Any]:
+    parameters = parameters_schema(tool.params)
+    return {
+        "type": "object",
+        "properties": {"tool": {"const": tool.name}, **parameters.get("properties", {})},
+        "required": ["tool", *parameters.get("required", [])],
+        "additionalProperties": False,
+    }
+
+
+def _signature(tool: Tool) -> str:
+    parameters = parameters_schema(tool.params)
+    required = set(parameters.get("required", []))
+    fields = [f'"tool": "{tool.name}"']
+    for name, schema in parameters.get("properties", {}).items():
+        kind = schema.get("type", "string")
+        fields.append(f'"{name}{"" if name in required else "?"}": {kind}')
+    return f"{{{', '.join(fields)}}} {tool.description}"

@@ -1,0 +1,48 @@
+"""From what a server reports about a reply to the figures of a step."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.core.stats import StepStats
+
+
+def from_timings(timings: Mapping[str, Any]) -> StepStats:
+    """Reads llama-server's `timings`. Each field on its own: builds have renamed and dropped some.
+
+    `draft_n` and `draft_n_accepted` are only there when a draft was made.
+    """
+    return StepStats(
+        prompt_tokens=_count(timings, "prompt_n"),
+        cached_tokens=_count(timings, "cache_n"),
+        decoded_tokens=_count(timings, "predicted_n"),
+        prompt_seconds=_seconds(timings, "prompt_ms"),
+        decode_seconds=_seconds(timings, "predicted_ms"),
+        drafted=_count(timings, "draft_n"),
+        accepted=_count(timings, "draft_n_accepted"),
+        source="server",
+    )
+
+
+def from_usage(usage: Any, *, first_token_seconds: float, total_seconds: float) -> StepStats:
+    """For servers without `timings`: token counts from `usage`, times as measured here."""
+    details = getattr(usage, "prompt_tokens_details", None)
+    cached = getattr(details, "cached_tokens", None) or 0
+    prompt = getattr(usage, "prompt_tokens", None) or 0
+    return StepStats(
+        prompt_tokens=max(0, prompt - cached),
+        cached_tokens=cached,
+        decoded_tokens=getattr(usage, "completion_tokens", None) or 0,
+        prompt_seconds=first_token_seconds,
+        decode_seconds=max(0.0, total_seconds - first_token_seconds),
+        source="measured",
+    )
+
+
+def _count(timings: Mapping[str, Any], key: str) -> int:
+    value = timings.get(key)
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _seconds(timings: Mapping[str, Any], key: str) -> float:
+    value = timings.get(key)
+    return float(value) / 1000 if isinstance(value, int | float) else 0.0

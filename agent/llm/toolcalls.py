@@ -1,0 +1,111 @@
+"""Getting tool calls out of what a model produced: streamed pieces, constrained JSON, or plain text."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.core.messages import ToolCall
+
+
+class MalformedCallError(ValueError):
+    """A call that must not be executed. The message tells the model what was wrong."""
+
+
+@dataclass(slots=True)
+class CallPieces:
+    """One call as it arrives in a stream: the name first, then the arguments in pieces."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def complete(self) -> ToolCall:
+        """Raises MalformedCallError when the arguments are no JSON object."""
+        raw = "".join(self.arguments) or "{}"
+        return ToolCall(self.id, self.name, _parse_object(raw, self.name), raw)
+
+
+def parse_constrained(text: str, call_id: str) -> ToolCall:
+    """Reads a reply that a schema has bound: one object whose `tool` names the tool.
+
+    Raises MalformedCallError when it is none, for instance because the reply was cut.
+    """
+    record = dict(_parse_object(text, "the tool call"))
+    name = record.pop("tool", None)
+    if not isinstance(name, str):
+        raise MalformedCallError('Your reply has no "tool". Reply with one JSON object that calls a tool.')
+    return ToolCall(call_id, name, record, text, in_text=True)
+
+
+def recover_from_text(text: str, known: Collection[str], id_prefix: str) -> list[ToolCall]:
+    """Finds calls that a model wrote into its text: fenced, tagged or bare JSON objects.
+
+    Only objects that name a known tool count. Nothing is guessed: an object that is no valid JSON is
+    not a call, apart from doubled braces, which some templates show to the model as the form to use.
+    """
+    calls: list[ToolCall] = []
+    for candidate in _json_objects(text):
+        call = _as_call(candidate, known, f"{id_prefix}{len(calls)}")
+        if call is not None:
+            calls.append(call)
+    return calls
+
+
+_CALL_KEYS = (("name", "arguments"), ("name", "parameters"), ("tool", "arguments"), ("function", "arguments"))
+
+
+def _as_call(record: Mapping[str, Any], known: Collection[str], call_id: str) -> ToolCall | None:
+    for name_key, arguments_key in _CALL_KEYS:
+        name, arguments = record.get(name_key), record.get(arguments_key)
+        if isinstance(name, str) and name in known and isinstance(arguments, dict):
+            return ToolCall(call_id, name, arguments, json.dumps(arguments), in_text=True)
+    name = record.get("tool")
+    if isinstance(name, str) and name in known:
+        arguments = {key: value for key, value in record.items() if key != "tool"}
+        return ToolCall(call_id, name, arguments, json.dumps(arguments), in_text=True)
+    return None
+
+
+def _json_objects(text: str) -> Iterator[dict[str, Any]]:
+    """All JSON objects that stand in `text`, from left to right, not looking inside of found ones."""
+    decoder = json.JSONDecoder(strict=False)
+    position = text.find("{")
+    while position >= 0:
+        record, end = _decode_at(decoder, text, position)
+        if record is not None:
+            yield record
+        position = text.find("{", max(end, position + 1))
+
+
+def _decode_at(decoder: json.JSONDecoder, text: str, start: int) -> tuple[dict[str, Any] | None, int]:
+    try:
+        record, end = decoder.raw_decode(text, start)
+    except ValueError:
+        return _decode_doubled(decoder, text, start)
+    return (record, end) if isinstance(record, dict) else (None, end)
+
+
+def _decode_doubled(decoder: json.JSONDecoder, text: str, start: int) -> tuple[dict[str, Any] | None, int]:
+    """`{{"name": …}}`: the outer pair is dropped where exactly that makes it valid."""
+    if not text.startswith("{{", start):
+        return None, start + 1
+    try:
+        record, end = decoder.raw_decode(text, start + 1)
+    except ValueError:
+        return None, start + 2
+    closed = text[end : end + 1] == "}"
+    return (record, end + 1) if isinstance(record, dict) and closed else (None, start + 2)
+
+
+def _parse_object(raw: str, what: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(raw, strict=False)
+    except json.JSONDecodeError as error:
+        raise MalformedCallError(
+            f"The arguments of {what} are not valid JSON ({error.msg} at character {error.pos}). "
+            "Nothing was run. Send the whole call again."
+        ) from None
+    if not isinstance(record, dict):
+        raise MalformedCallError(f"The arguments of {what} are not a JSON object. Send the whole call again.")
+    return record

@@ -1,0 +1,78 @@
+"""Cuts the output of a check down to what helps to mend the code: the failing assertions.
+
+On a local model every line of it is waiting time, and passing tests only distract.
+"""
+
+import re
+
+MAX_CHARACTERS = 1800
+MAX_FAILURES = 3
+_FAILURE_CHARACTERS = 700
+
+_PYTEST_HEAD = re.compile(r"^_{3,} (.+?) _{3,}$")
+_PYTEST_SECTION = re.compile(r"^={3,} .* ={3,}$")
+_UNITTEST_RULE = "=" * 70
+_UNITTEST_HEAD = re.compile(r"^(FAIL|ERROR): (.+)$")
+
+
+def digest(output: str) -> str:
+    """The failing parts of a test runner's output, else its head and tail."""
+    lines = output.splitlines()
+    failures = _pytest_failures(lines) or _unittest_failures(lines)
+    if not failures:
+        return _head_and_tail(output.strip(), MAX_CHARACTERS)
+    shown = [_head_and_tail(failure, _FAILURE_CHARACTERS) for failure in failures[:MAX_FAILURES]]
+    if len(failures) > MAX_FAILURES:
+        shown.append(f"({len(failures) - MAX_FAILURES} more failures)")
+    return "\n".join(shown)
+
+
+def _pytest_failures(lines: list[str]) -> list[str]:
+    """One text per failure: its name, the source lines that lead to it, and the `E` lines."""
+    failures: list[list[str]] = []
+    current: list[str] | None = None
+    for line in lines:
+        head = _PYTEST_HEAD.match(line)
+        if head:
+            current = [f"FAILED {head.group(1)}"]
+            failures.append(current)
+        elif _PYTEST_SECTION.match(line):
+            current = None
+        elif current is not None:
+            current.append(line)
+    return [_essence(failure) for failure in failures]
+
+
+def _essence(failure: list[str]) -> str:
+    """Keeps the marked source lines of a pytest failure; a test of a few lines stays whole."""
+    body = [line for line in failure[1:] if line.strip()]
+    if len(body) > 14:
+        marked = [line for line in body if line.startswith((">", "E"))]
+        body = marked or body[-8:]
+    return "\n".join([failure[0], *body])
+
+
+def _unittest_failures(lines: list[str]) -> list[str]:
+    failures: list[list[str]] = []
+    current: list[str] | None = None
+    for position, line in enumerate(lines):
+        following = lines[position + 1] if position + 1 < len(lines) else ""
+        if line == _UNITTEST_RULE and _UNITTEST_HEAD.match(following):
+            current = []
+            failures.append(current)
+        elif line.startswith("Ran ") and " test" in line:
+            current = None
+        elif current is not None and line.strip("-") != "":
+            current.append(line)
+    return ["\n".join(_without_frames_of_the_runner(failure)) for failure in failures]
+
+
+def _without_frames_of_the_runner(failure: list[str]) -> list[str]:
+    return [line for line in failure if "/unittest/" not in line and not line.startswith("Traceback (most")]
+
+
+def _head_and_tail(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit // 3], text[-(limit * 2 // 3) :]
+    return f"{head}\n[…]\n{tail}"
