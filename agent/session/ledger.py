@@ -1,0 +1,160 @@
+"""What the model has seen of the workspace, and what the session changed in it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent.core.errors import AgentError, UsageError
+from agent.core.tool import FileVersion
+from agent.session.kept import KeptFiles
+from agent.session.states import FileState, digest_of, relative_key
+
+
+class SessionLedger:
+    """The `FileLedger` of one session. Originals go to `before/` in `session_folder`, see `kept`.
+
+    A tool announces a change with `before_change(path)`, makes it, and calls `record(path)`. That
+    `record` also tells undo what the session left behind; without it a later `before_change` of the same
+    file takes what it finds for the announced change. `record` without an announcement (a read) never
+    claims a change for the session.
+
+    `report` gets one line when the bookkeeping after a change fails; the change itself stands.
+    """
+
+    def __init__(
+        self, workspace: Path, session_folder: Path, *, report: Callable[[str], None] | None = None
+    ) -> None:
+        self.workspace = workspace.resolve()
+        self._kept = KeptFiles(session_folder, self.workspace)
+        self._seen: dict[Path, FileVersion] = {}
+        self._announced: set[str] = set()
+        self._report = report
+
+    def seen(self, path: Path) -> FileVersion | None:
+        """The version of `path` that the model has seen last, if any. Links are followed."""
+        return self._seen.get(self._target(path))
+
+    def record(self, path: Path) -> None:
+        """Notes that the model knows the present content of `path`, and that an announced change is made."""
+        target = self._target(path)
+        version = _version_of(target)
+        if version is None:
+            self._seen.pop(target, None)
+        else:
+            self._seen[target] = version
+        for key in self._keys(path):
+            if key in self._announced:
+                self._settle(key)
+
+    def is_stale(self, path: Path) -> bool:
+        """Whether the content of `path` differs from what was recorded; False if nothing was."""
+        version = self.seen(path)
+        if version is None:
+            return False
+        present = _version_of(self._target(path))
+        # A new time with the same bytes (a checkout, a touch) is no reason to read again, and an equal
+        # time proves nothing on file systems with coarse clocks: content decides.
+        return present is None or present.sha256 != version.sha256
+
+    def before_change(self, path: Path) -> None:
+        """Keeps the content (or absence) and mode of `path` once, and announces a change.
+
+        A link is kept as a link, and the file that it leads to is kept too.
+
+        Raises:
+            UsageError: the path or the file that it leads to is outside of the workspace or not a file.
+            AgentError: the original could not be kept. The caller must not make the change.
+        """
+        for key in self._keys(path, strict=True):
+            self._keep(key)
+            self._announced.add(key)
+
+    def changed_files(self) -> tuple[Path, ...]:
+        """Absolute paths of the files that now differ from their original, in order of first change."""
+        return tuple(
+            self.workspace / key
+            for key, file in self._kept.files.items()
+            if self._present(key) != file.original
+        )
+
+    def foreign_files(self) -> tuple[Path, ...]:
+        """Files that somebody else changed too while the session was changing them."""
+        return tuple(
+            self.workspace / key
+            for key, file in self._kept.files.items()
+            if file.foreign or (file.result is not None and self._present(key) != file.result)
+        )
+
+    @contextmanager
+    def own_changes(self) -> Iterator[None]:
+        """Counts what happens to already kept files inside the block as the session's own.
+
+        For running commands: a formatter that the model starts is not somebody else. Files that somebody
+        else had changed before the block stay somebody else's.
+        """
+        ours = [key for key, file in self._kept.files.items() if self._present(key) == file.last_known]
+        try:
+            yield
+        finally:
+            for key in ours:
+                if self._present(key) != self._kept.files[key].last_known:
+                    self._settle(key)
+
+    def close(self) -> None:
+        """Closes the index file. The ledger can still be read."""
+        self._kept.close()
+
+    def _keep(self, key: str) -> None:
+        known = self._kept.files.get(key)
+        if known is None:
+            self._kept.keep(key)
+            return
+        present = self._present(key)
+        if present == known.last_known:
+            return
+        if key in self._announced:
+            self._kept.set_result(key, present)
+        else:
+            self._kept.set_foreign(key)
+
+    def _settle(self, key: str) -> None:
+        self._announced.discard(key)
+        try:
+            self._kept.set_result(key, self._present(key))
+        except AgentError as error:
+            if self._report is not None:
+                self._report(f"undo will not cover {key}: {error.message}")
+
+    def _present(self, key: str) -> FileState:
+        try:
+            return self._kept.present(key)
+        except OSError:
+            return FileState("other")
+
+    def _target(self, path: Path) -> Path:
+        return Path(os.path.realpath(self.workspace / path))
+
+    def _keys(self, path: Path, *, strict: bool = False) -> list[str]:
+        """The names of `path` and of the file that it leads to. Raises UsageError if `strict`."""
+        keys: list[str] = []
+        for candidate in (path, self._target(path)):
+            try:
+                key = relative_key(self.workspace, candidate)
+            except UsageError:
+                if strict:
+                    raise
+                continue
+            if key not in keys:
+                keys.append(key)
+        return keys
+
+
+def _version_of(path: Path) -> FileVersion | None:
+    try:
+        if not path.is_file():
+            return None
+        digest, status = digest_of(path), path.stat()
+    except OSError:
+        return None
+    return FileVersion(status.st_size, status.st_mtime_ns, digest)

@@ -1,0 +1,345 @@
+"""Undoing what a session changed, all of it or nothing.
+
+A file is put back only if it still is exactly what the session left, so nobody's later work is lost.
+Whatever undo replaces or deletes is kept in a session of its own, which can be undone like any other:
+undoing twice is redoing.
+"""
+
+import os
+import secrets as random_source
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.core.errors import AgentError, UsageError
+from agent.session.catalogue import find_session, remove_session, session_folders
+from agent.session.kept import KeptFiles, contents_of, load_kept
+from agent.session.states import (
+    ABSENT,
+    ContentStore,
+    FileState,
+    KeptFile,
+    copy_and_digest,
+    relative_key,
+    state_of,
+)
+from agent.session.store import SessionStore, is_active
+
+Replace = Callable[[Path, Path], object]
+"""Puts the first path in the place of the second one in one step, like `os.replace`."""
+
+
+class UndoRefusedError(AgentError):
+    """Files were changed by somebody else, so nothing was put back. `conflicts` are path and reason."""
+
+    def __init__(self, session_id: str, conflicts: Sequence[tuple[str, str]], hint: str) -> None:
+        listed = "".join(f"\n  {path}: {reason}" for path, reason in conflicts)
+        super().__init__(f"session {session_id} cannot be undone, nothing was changed:{listed}", hint)
+        self.conflicts = tuple(conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoStep:
+    """Bring `path` (its name in the workspace) from `present` back to `original`."""
+
+    path: str
+    present: FileState
+    original: FileState
+    made_folders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPlan:
+    """What undoing a session takes. With conflicts it cannot be done."""
+
+    session: Path
+    workspace: Path
+    steps: tuple[UndoStep, ...]
+    conflicts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UndoResult:
+    """`restored` have their old content again, `deleted` had been created by the session.
+
+    `recorded_as` is the session that undoes this undo; empty if there was nothing to do.
+    """
+
+    session_id: str
+    restored: tuple[str, ...]
+    deleted: tuple[str, ...]
+    recorded_as: str
+
+
+@dataclass(slots=True)
+class _Staged:
+    """A step whose new content is ready beside its destination; no file where it deletes."""
+
+    step: UndoStep
+    ready: Path | None
+
+
+@dataclass(slots=True)
+class _Progress:
+    staged: list[_Staged] = field(default_factory=list)
+    done: list[_Staged] = field(default_factory=list)
+    made_folders: list[Path] = field(default_factory=list)
+
+
+def newest_undoable(state_folder: Path, workspace: Path) -> Path:
+    """The newest session that changed files.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for folder in session_folders(state_folder, workspace):
+        if load_kept(folder):
+            return folder
+    raise UsageError(
+        f"nothing to undo: no session has changed files in {workspace}",
+        "run this in the folder that the agent worked in",
+    )
+
+
+def plan_undo(session: Path, workspace: Path) -> UndoPlan:
+    """Compares the workspace with what the session left. Changes nothing."""
+    workspace = workspace.resolve()
+    contents = contents_of(session)
+    steps: list[UndoStep] = []
+    conflicts: list[tuple[str, str]] = []
+    for path, kept in load_kept(session).items():
+        try:
+            present = state_of(workspace / path)
+            reason = _conflict(path, kept, present, contents, workspace)
+        except OSError as error:
+            present, reason = FileState("other"), f"cannot be read: {error.strerror or error}"
+        if reason:
+            conflicts.append((path, reason))
+        elif present != kept.original:
+            steps.append(UndoStep(path, present, kept.original, kept.made_folders))
+    return UndoPlan(session, workspace, tuple(steps), tuple(conflicts))
+
+
+def undo(
+    state_folder: Path, workspace: Path, session: str | None = None, *, replace: Replace = os.replace
+) -> UndoResult:
+    """Puts back every file that a session's file tools changed, by default the newest session's.
+
+    Files get their old bytes and permissions, links their target; created files are deleted, and so are
+    the folders that were created for them unless something else is in there. `replace` stands in for
+    `os.replace`.
+
+    Raises:
+        UndoRefusedError: a file was changed by somebody else; nothing was changed.
+        UsageError: there is no such session, or it is still running.
+        AgentError: the disk failed; what had been put back was taken back.
+    """
+    workspace = workspace.resolve()
+    if session is None:
+        folder = newest_undoable(state_folder, workspace)
+    else:
+        folder = find_session(state_folder, workspace, session)
+    if is_active(folder):
+        raise UsageError(f"session {folder.name} is still running", "stop it first")
+    plan = plan_undo(folder, workspace)
+    if plan.conflicts:
+        raise _refusal(state_folder, plan)
+    if not plan.steps:
+        return UndoResult(folder.name, (), (), "")
+    return _carry_out(state_folder, plan, replace)
+
+
+def _carry_out(state_folder: Path, plan: UndoPlan, replace: Replace) -> UndoResult:
+    name = plan.session.name
+    with SessionStore.create(state_folder, plan.workspace, task=f"undo of {name}", kind="undo") as record:
+        progress = _Progress()
+        kept = KeptFiles(record.folder, plan.workspace)
+        try:
+            _stage(plan, kept, progress)
+            _put_in_place(plan, kept, progress, replace)
+        except BaseException as error:
+            clean = _take_back(plan.workspace, kept, progress)
+            kept.close()
+            record.close()
+            if clean:
+                remove_session(record.folder)
+            if isinstance(error, OSError):
+                raise _failure(name, error, clean, record.folder) from error
+            raise
+        kept.close()
+        deleted = tuple(step.path for step in plan.steps if step.original == ABSENT)
+        restored = tuple(step.path for step in plan.steps if step.original != ABSENT)
+        record.append(
+            {"type": "undo", "of": name, "reason": "done", "restored": restored, "deleted": deleted}
+        )
+    return UndoResult(name, restored, deleted, record.id)
+
+
+def _stage(plan: UndoPlan, kept: KeptFiles, progress: _Progress) -> None:
+    """Keeps what is there and writes what shall be there under other names, before anything changes."""
+    contents = contents_of(plan.session)
+    for step in plan.steps:
+        if kept.keep(step.path) != step.present:
+            raise _being_changed(plan, step)
+        destination = plan.workspace / step.path
+        if step.original == ABSENT:
+            progress.staged.append(_Staged(step, None))
+            continue
+        _make_folders(destination.parent, progress)
+        progress.staged.append(_Staged(step, _prepared(step.original, destination, contents)))
+
+
+def _put_in_place(plan: UndoPlan, kept: KeptFiles, progress: _Progress, replace: Replace) -> None:
+    for staged in progress.staged:
+        destination = plan.workspace / staged.step.path
+        # Seconds may have passed since the plan: the last look is as close to the change as can be.
+        if state_of(destination) != staged.step.present:
+            raise _being_changed(plan, staged.step)
+        # Noted first: killed before or after the change, the record of this undo is right either way.
+        kept.set_result(staged.step.path, staged.step.original)
+        progress.done.append(staged)
+        if staged.ready is None:
+            destination.unlink()
+        else:
+            replace(staged.ready, destination)
+    for staged in progress.staged:
+        for folder in reversed(staged.step.made_folders):
+            _remove_if_empty(plan.workspace / folder)
+
+
+def _being_changed(plan: UndoPlan, step: UndoStep) -> UndoRefusedError:
+    return UndoRefusedError(plan.session.name, [(step.path, "is being changed right now")], "try again")
+
+
+def _take_back(workspace: Path, kept: KeptFiles, progress: _Progress) -> bool:
+    """Restores what is already done after a failure. Whether everything is as it was before."""
+    clean = True
+    for staged in reversed(progress.done):
+        destination = workspace / staged.step.path
+        try:
+            found = state_of(destination)
+            if found == staged.step.present:
+                continue
+            if found != staged.step.original:  # somebody was faster: theirs stays
+                clean = False
+                continue
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            _put_back(staged.step.present, destination, kept.contents)
+        except OSError:
+            clean = False
+    for staged in progress.staged:
+        if staged.ready is not None:
+            _remove_own(staged.ready)
+    for folder in reversed(progress.made_folders):
+        _remove_if_empty(folder)
+    return clean
+
+
+def _put_back(state: FileState, destination: Path, contents: ContentStore) -> None:
+    if state == ABSENT:
+        destination.unlink(missing_ok=True)
+    else:
+        _prepared(state, destination, contents).replace(destination)
+
+
+def _prepared(state: FileState, destination: Path, contents: ContentStore) -> Path:
+    """A new file or link beside `destination` that only has to be renamed.
+
+    Raises:
+        OSError: it cannot be written, or the kept bytes are damaged.
+    """
+    if state.kind == "link":
+        link = destination.parent / f".undo-{random_source.token_hex(8)}"
+        link.symlink_to(state.content)
+        return link
+    descriptor, name = tempfile.mkstemp(prefix=".undo-", dir=destination.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file, contents.path_of(state.content).open("rb") as source:
+            if copy_and_digest(source, file.write) != state.content:
+                raise OSError(f"the kept content of {destination.name} is damaged")
+            os.fchmod(file.fileno(), state.mode)
+    except BaseException:
+        _remove_own(Path(name))
+        raise
+    return Path(name)
+
+
+def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentStore, workspace: Path) -> str:
+    """Why a file cannot be put back, or an empty string."""
+    if present == kept.original:
+        return ""
+    if kept.foreign:
+        return "somebody else changed it while the session was changing it"
+    if kept.result is None:
+        return "the session ended before it noted its change"
+    if present != kept.result:
+        return _difference(present, kept.result)
+    if kept.original.kind == "file" and not contents.path_of(kept.original.content).is_file():
+        return f"its original is missing from {contents.folder}"
+    try:
+        moved = relative_key(workspace, Path(path)) != path
+    except UsageError:
+        moved = True
+    return "a folder on the way to it is a link now" if moved else ""
+
+
+def _difference(present: FileState, result: FileState) -> str:
+    if present == ABSENT:
+        return "somebody else deleted it since"
+    if result == ABSENT:
+        return "somebody else created it since"
+    if present.kind == result.kind and present.content == result.content:
+        return f"somebody else changed its permissions since, from {result.mode:o} to {present.mode:o}"
+    return "somebody else changed it since"
+
+
+def _refusal(state_folder: Path, plan: UndoPlan) -> UndoRefusedError:
+    later = [
+        folder.name
+        for folder in session_folders(state_folder, plan.workspace)
+        if folder.name > plan.session.name and _left_as_is(folder, plan)
+    ]
+    if later:
+        hint = f"a later session changed these files: agent undo {later[0]} comes first"
+    else:
+        hint = f"the originals are in {contents_of(plan.session).folder}"
+    return UndoRefusedError(plan.session.name, plan.conflicts, hint)
+
+
+def _left_as_is(folder: Path, plan: UndoPlan) -> bool:
+    """Whether a session made one of the conflicting files what it is now."""
+    kept = load_kept(folder)
+    return any(
+        path in kept and kept[path].result == state_of(plan.workspace / path) for path, _ in plan.conflicts
+    )
+
+
+def _failure(name: str, error: OSError, clean: bool, record: Path) -> AgentError:
+    message = f"cannot undo session {name}: {error.strerror or error}"
+    if error.filename:
+        message += f" ({os.fsdecode(error.filename)})"
+    if clean:
+        return AgentError(message, "nothing was changed")
+    return AgentError(f"{message}; some files could not be taken back", f"their content is in {record}")
+
+
+def _make_folders(folder: Path, progress: _Progress) -> None:
+    missing = [candidate for candidate in (folder, *folder.parents) if not candidate.is_dir()]
+    for candidate in reversed(missing):
+        candidate.mkdir(exist_ok=True)
+        progress.made_folders.append(candidate)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def _remove_own(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return
