@@ -1,0 +1,398 @@
+"""Undo gives back exactly what was there, or touches nothing."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.core.errors import AgentError, UsageError
+from agent.session.catalogue import session_folders
+from agent.session.ledger import SessionLedger
+from agent.session.store import SessionStore, load
+from agent.session.undo import UndoRefusedError, plan_undo, undo
+
+Snapshot = dict[str, tuple]
+
+KILLED_UNDO = """
+import os, sys
+from pathlib import Path
+from agent.session.undo import undo
+left = int(sys.argv[3])
+def replace(source, destination):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), 9)
+    left -= 1
+    os.replace(source, destination)
+undo(Path(sys.argv[1]), Path(sys.argv[2]), replace=replace)
+"""
+
+
+class Run:
+    """A session with changes, as the tools would make them."""
+
+    def __init__(self, state: Path, workspace: Path, task: str = "") -> None:
+        self.workspace = workspace
+        self.store = SessionStore.create(state, workspace, task=task)
+        self.ledger = SessionLedger(workspace, self.store.folder)
+
+    def write(self, name: str, data: bytes, mode: int | None = None) -> None:
+        path = self.workspace / name
+        self.ledger.before_change(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        if mode is not None:
+            path.chmod(mode)
+        self.ledger.record(path)
+
+    def delete(self, name: str) -> None:
+        self.ledger.before_change(self.workspace / name)
+        (self.workspace / name).unlink()
+        self.ledger.record(self.workspace / name)
+
+    def finish(self) -> str:
+        self.ledger.close()
+        self.store.close()
+        return self.store.id
+
+
+def snapshot(folder: Path) -> Snapshot:
+    found: Snapshot = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            found[name] = ("link", str(path.readlink()))
+        elif path.is_dir():
+            found[name] = ("folder",)
+        else:
+            found[name] = ("file", path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+    return found
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    workspace = tmp_path / "work"
+    (workspace / "src").mkdir(parents=True)
+    (workspace / "src" / "a.py").write_bytes(b"a = 1\r\n\xff")
+    (workspace / "script").write_bytes(b"#!/bin/sh\n")
+    (workspace / "script").chmod(0o751)
+    return workspace
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def test_everything_is_as_before_after_undo_and_changed_again_after_a_second(
+    workspace: Path, state: Path
+) -> None:
+    before = snapshot(workspace)
+    run = Run(state, workspace)
+    run.write("src/a.py", b"a = 2\n")
+    run.write("script", b"", 0o644)
+    run.write("new/deep/b.py", b"b\n")
+    session = run.finish()
+    after = snapshot(workspace)
+
+    result = undo(state, workspace)
+    assert snapshot(workspace) == before
+    assert (result.session_id, result.restored, result.deleted) == (
+        session,
+        ("src/a.py", "script"),
+        ("new/deep/b.py",),
+    )
+    undo(state, workspace)
+    assert snapshot(workspace) == after
+    undo(state, workspace)
+    assert snapshot(workspace) == before
+
+
+NAMES = ("a.txt", "b.txt", "src/c.py", "new/d.py", "new/deep/e.py", "link", "dangling")
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "delete", "chmod", "relink"]),
+        st.sampled_from(NAMES),
+        st.binary(max_size=20),
+        st.sampled_from([0o600, 0o644, 0o755, 0o400]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def perform(ledger: SessionLedger, workspace: Path, action: tuple[str, str, bytes, int]) -> None:
+    kind, name, data, mode = action
+    path = workspace / name
+    if kind in ("delete", "chmod") and not os.path.lexists(path):
+        return
+    if kind == "chmod" and path.is_symlink():
+        return
+    ledger.before_change(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "write":
+        path.write_bytes(data)
+    elif kind == "delete":
+        path.unlink()
+    elif kind == "chmod":
+        path.chmod(mode)
+    else:
+        path.unlink(missing_ok=True)
+        path.symlink_to("a.txt" if name != "a.txt" else "b.txt")
+    ledger.record(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ACTIONS, ACTIONS)
+def test_any_sequence_of_changes_in_two_sessions_can_be_undone_and_redone(
+    first: list[tuple[str, str, bytes, int]], second: list[tuple[str, str, bytes, int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        workspace, state = Path(scratch).resolve() / "work", Path(scratch) / "state"
+        (workspace / "src").mkdir(parents=True)
+        (workspace / "a.txt").write_bytes(b"original\r\n")
+        (workspace / "src" / "c.py").write_bytes(b"")
+        (workspace / "src" / "c.py").chmod(0o750)
+        (workspace / "link").symlink_to("a.txt")
+        (workspace / "dangling").symlink_to("nowhere")
+        snapshots, sessions = [snapshot(workspace)], []
+        for actions in (first, second):
+            with SessionStore.create(state, workspace) as store:
+                ledger = SessionLedger(workspace, store.folder)
+                for action in actions:
+                    perform(ledger, workspace, action)
+                ledger.close()
+            snapshots.append(snapshot(workspace))
+            sessions.append(store.folder)
+        original, _, last = snapshots
+        recorded = [undo(state, workspace, folder.name).recorded_as for folder in reversed(sessions)]
+        assert without_folders(snapshot(workspace)) == without_folders(original)
+        for session in reversed([name for name in recorded if name]):
+            undo(state, workspace, session)
+        assert without_folders(snapshot(workspace)) == without_folders(last)
+
+
+def without_folders(found: Snapshot) -> Snapshot:
+    """An action that only tried to do something may leave an empty folder that nobody has noted."""
+    return {name: what for name, what in found.items() if what != ("folder",)}
+
+
+@pytest.mark.parametrize(
+    ("disturb", "reason"),
+    [
+        (lambda path: path.write_bytes(b"theirs"), "somebody else changed it since"),
+        (lambda path: path.unlink(), "somebody else deleted it since"),
+        (lambda path: path.chmod(0o777), "somebody else changed its permissions since"),
+        (lambda path: (path.unlink(), path.mkdir()), "somebody else changed it since"),
+        (lambda path: (path.unlink(), path.symlink_to("x")), "somebody else changed it since"),
+    ],
+)
+def test_a_file_that_somebody_changed_since_stops_the_whole_undo(
+    workspace: Path, state: Path, disturb, reason: str
+) -> None:
+    run = Run(state, workspace)
+    run.write("script", b"new")
+    run.write("src/a.py", b"new")
+    run.finish()
+    disturb(workspace / "src" / "a.py")
+    disturbed = snapshot(workspace)
+    with pytest.raises(UndoRefusedError) as refusal:
+        undo(state, workspace)
+    assert snapshot(workspace) == disturbed
+    assert [path for path, _ in refusal.value.conflicts] == ["src/a.py"]
+    assert reason in str(refusal.value)
+    assert refusal.value.exit_code == 1
+
+
+def test_a_created_file_that_somebody_extended_is_not_deleted(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("new.py", b"ours\n")
+    run.finish()
+    (workspace / "new.py").write_bytes(b"ours\nand theirs\n")
+    with pytest.raises(UndoRefusedError):
+        undo(state, workspace)
+    assert (workspace / "new.py").read_bytes() == b"ours\nand theirs\n"
+
+
+def test_a_folder_that_holds_something_of_somebody_else_stays(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("new/deep/b.py", b"ours\n")
+    run.finish()
+    (workspace / "new" / "theirs").touch()
+    undo(state, workspace)
+    assert [path.name for path in (workspace / "new").iterdir()] == ["theirs"]
+
+
+def test_changes_of_somebody_else_during_the_session_are_not_undone(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("src/a.py", b"ours 1\n")
+    (workspace / "src" / "a.py").write_bytes(b"theirs\n")
+    run.write("src/a.py", b"ours 2\n")
+    run.finish()
+    with pytest.raises(UndoRefusedError, match="while the session was changing it"):
+        undo(state, workspace)
+    assert (workspace / "src" / "a.py").read_bytes() == b"ours 2\n"
+
+
+def test_a_file_already_put_back_by_hand_is_left_alone(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    original = (workspace / "src" / "a.py").read_bytes()
+    run.write("src/a.py", b"new\n")
+    run.finish()
+    (workspace / "src" / "a.py").write_bytes(original)
+    result = undo(state, workspace)
+    assert (result.restored, result.deleted, result.recorded_as) == ((), (), "")
+    assert len(session_folders(state, workspace)) == 1
+
+
+def test_a_run_that_was_killed_before_noting_its_change_is_not_guessed_at(
+    workspace: Path, state: Path
+) -> None:
+    run = Run(state, workspace)
+    run.write("script", b"new")
+    run.ledger.before_change(workspace / "src" / "a.py")
+    (workspace / "src" / "a.py").write_bytes(b"maybe ours")
+    run.finish()
+    with pytest.raises(UndoRefusedError, match="before it noted its change"):
+        undo(state, workspace)
+
+
+def test_an_older_session_names_the_later_one_that_is_in_its_way(workspace: Path, state: Path) -> None:
+    ids = []
+    for data in (b"first\n", b"second\n"):
+        run = Run(state, workspace)
+        run.write("src/a.py", data)
+        ids.append(run.finish())
+    with pytest.raises(UndoRefusedError) as refusal:
+        undo(state, workspace, ids[0])
+    assert f"agent undo {ids[1]} comes first" in refusal.value.hint
+    undo(state, workspace, ids[1])
+    undo(state, workspace, ids[0])
+    assert (workspace / "src" / "a.py").read_bytes() == b"a = 1\r\n\xff"
+
+
+def test_a_running_session_is_not_undone(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("src/a.py", b"new")
+    with pytest.raises(UsageError, match="still running"):
+        undo(state, workspace)
+    run.finish()
+
+
+def test_nothing_to_undo_is_said(workspace: Path, state: Path) -> None:
+    Run(state, workspace).finish()
+    with pytest.raises(UsageError, match="nothing to undo"):
+        undo(state, workspace)
+
+
+@pytest.mark.parametrize("fails_at", [0, 1, 2])
+def test_a_disk_that_fails_half_way_leaves_the_tree_as_it_was(
+    workspace: Path, state: Path, fails_at: int
+) -> None:
+    (workspace / "third").write_bytes(b"3")
+    run = Run(state, workspace)
+    run.write("made/created.py", b"new\n")
+    for name in ("src/a.py", "third", "script"):
+        run.write(name, b"changed\n")
+    run.finish()
+    before = snapshot(workspace)
+    calls = iter(range(10))
+
+    def replace(source: Path, destination: Path) -> None:
+        if next(calls) == fails_at:
+            raise OSError(errno.EROFS, "Read-only file system", str(destination))
+        source.replace(destination)
+
+    with pytest.raises(AgentError, match="Read-only file system"):
+        undo(state, workspace, replace=replace)
+    assert snapshot(workspace) == before
+    assert [folder.name for folder in session_folders(state, workspace)] == [run.store.id]
+
+
+def test_a_damaged_original_is_noticed_before_anything_changes(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("script", b"new")
+    run.write("src/a.py", b"new")
+    run.finish()
+    for kept in (run.store.folder / "before").iterdir():
+        if kept.name != "index.jsonl":
+            kept.write_bytes(b"rotten")
+    before = snapshot(workspace)
+    with pytest.raises(AgentError, match="damaged"):
+        undo(state, workspace)
+    assert snapshot(workspace) == before
+
+
+def test_a_missing_original_is_named(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("script", b"new")
+    run.finish()
+    for kept in (run.store.folder / "before").iterdir():
+        if kept.name != "index.jsonl":
+            kept.unlink()
+    with pytest.raises(UndoRefusedError, match="original is missing"):
+        undo(state, workspace)
+
+
+@pytest.mark.parametrize("replaced", [0, 1, 2])
+def test_an_undo_killed_half_way_can_be_finished_or_taken_back(
+    workspace: Path, state: Path, replaced: int
+) -> None:
+    run = Run(state, workspace)
+    before = snapshot(workspace)
+    for name in ("src/a.py", "script"):
+        run.write(name, b"new\n")
+    session = run.finish()
+    after = snapshot(workspace)
+    command = [sys.executable, "-c", KILLED_UNDO, str(state), str(workspace), str(replaced)]
+    assert subprocess.run(command, check=False).returncode in (0, -9)
+    if replaced < 2:
+        undo(state, workspace)  # the newest session is the undo that was killed
+        assert visible(workspace) == after
+    undo(state, workspace, session)
+    assert visible(workspace) == before
+
+
+def visible(workspace: Path) -> Snapshot:
+    """A killed undo cannot clear away what it had prepared."""
+    return {name: what for name, what in snapshot(workspace).items() if ".undo-" not in name}
+
+
+def test_undo_does_not_follow_a_folder_that_became_a_link(
+    workspace: Path, state: Path, tmp_path: Path
+) -> None:
+    run = Run(state, workspace)
+    run.write("src/a.py", b"new\n")
+    run.finish()
+    (workspace / "src").rename(tmp_path / "elsewhere")
+    (workspace / "src").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UndoRefusedError, match="is a link now"):
+        undo(state, workspace)
+    assert (tmp_path / "elsewhere" / "a.py").read_bytes() == b"new\n"
+
+
+def test_the_record_of_an_undo_says_what_it_did(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("new.py", b"new\n")
+    session = run.finish()
+    undo(state, workspace)
+    header, event = load(session_folders(state, workspace)[0] / "events.jsonl")
+    assert (header["kind"], header["task"]) == ("undo", f"undo of {session}")
+    assert event == {"type": "undo", "of": session, "reason": "done", "restored": [], "deleted": ["new.py"]}
+
+
+def test_planning_changes_nothing(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    run.write("new.py", b"new\n")
+    run.finish()
+    before = snapshot(workspace)
+    plan = plan_undo(run.store.folder, workspace)
+    assert [step.path for step in plan.steps] == ["new.py"]
+    assert snapshot(workspace) == before
