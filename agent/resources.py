@@ -78,15 +78,20 @@ def expand_home(text: str) -> Path:
 
 def profiles_folder() -> Path:
     """The server profiles that ship with the program."""
-    return _shipped_folder("server_profiles", Path(__file__).resolve().parent)
+    return shipped_folder("server_profiles", Path(__file__).resolve().parent)
 
 
 def skills_folder() -> Path:
     """The skills that ship with the program."""
-    return _shipped_folder("skills", Path(__file__).resolve().parent)
+    return shipped_folder("skills", Path(__file__).resolve().parent)
 
 
-def _shipped_folder(name: str, package: Path) -> Path:
+def shipped_folder(name: str, package: Path) -> Path:
+    """The folder `name` for the package at `package`, in a wheel or in a checkout.
+
+    Raises:
+        UsageError: it is in neither place.
+    """
     # The wheel's copy comes first: beside an installed package lies site-packages, where a folder of
     # the same name would belong to somebody else.
     for candidate in (package / "data" / name, package.parent / name):

@@ -12,11 +12,12 @@ WIDEST_VALUE = 48
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds `config` with `show`, `path` and `set`."""
     parser = subparsers.add_parser("config", help="show and change settings", description=__doc__)
-    parser.set_defaults(func=run_show, json=False)
+    parser.set_defaults(func=run_show, json=False, explain=False)
     actions = parser.add_subparsers(metavar="ACTION")
 
     show = actions.add_parser("show", help="every setting, its value and where it came from")
     show.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    show.add_argument("--explain", action="store_true", help="say what each setting means, with its unit")
     show.set_defaults(func=run_show)
 
     path = actions.add_parser("path", help="print the path of your configuration file")
@@ -32,18 +33,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run_show(arguments: argparse.Namespace) -> int:
     """Prints all settings as they are in the present folder; notices go to stderr."""
     from agent.config.load import find_project_root, load_settings
+    from agent.config.show import as_json, as_rows, explanations
 
     flags = {"profile": getattr(arguments, "profile", None)}
     loaded = load_settings(find_project_root(Path.cwd()), os.environ, flags)
     if arguments.json:
         import json
 
-        from agent.config.show import as_json
-
         print(json.dumps(as_json(loaded), indent=2))
+    elif arguments.explain:
+        print("\n".join(explanations()))
     else:
-        from agent.config.show import as_rows
-
         print("\n".join(align([("KEY", "VALUE", "SOURCE"), *as_rows(loaded)])))
     for notice in loaded.notices:
         print(notice, file=sys.stderr)

@@ -111,6 +111,8 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
             values[kinds[name].key] = parse_value(kinds[name].kind, text)
         elif name not in kinds and name not in FOLDER_VARIABLES:
             _refuse_if_misspelt(name, [*kinds, *FOLDER_VARIABLES])
+    if not values:
+        return EMPTY_LAYER
     _validate(nest(values), lambda key: f"environment variable {variable_name(key)}")
     return Layer(values, {key: Origin("environment", variable_name(key)) for key in values})
 

@@ -25,6 +25,12 @@ def as_rows(loaded: LoadedSettings) -> list[tuple[str, str, str]]:
     ]
 
 
+def explanations() -> list[str]:
+    """One line for each setting: what it means, in which unit."""
+    width = max(len(info.key) for info in all_settings())
+    return [f"{info.key:<{width}}  {info.description}" for info in all_settings()]
+
+
 def as_json(loaded: LoadedSettings) -> dict[str, Any]:
     """`settings`: value, sources (lowest layer first) and description by key; then `notices`."""
     return {
