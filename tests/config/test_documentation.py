@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.model import all_settings, default_settings, value_of
+from agent.config.model import SettingInfo, all_settings, default_settings, value_of
 from agent.config.text import show_value
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
@@ -23,6 +23,6 @@ def test_the_page_gives_the_real_default(key: str) -> None:
 
 
 @pytest.mark.parametrize("info", list(all_settings()), ids=lambda info: info.key)
-def test_the_page_and_the_program_describe_a_setting_alike(info) -> None:
-    words = ROWS[info.key]["meaning"].replace("`", "")
-    assert words.split(",")[0].split(";")[0] in info.description
+def test_the_page_and_the_program_describe_a_setting_alike(info: SettingInfo) -> None:
+    beginning = re.split("[,;]", ROWS[info.key]["meaning"])[0].replace("`", "")
+    assert info.description.replace("`", "").startswith(beginning)
