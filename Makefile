@@ -1,0 +1,65 @@
+# `make demo` and `make test` are all that is needed to start; `make` alone lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+INSTALLED := $(VENV)/.installed
+PACKAGES := .[embedded,dev]
+
+# For the lines of a recipe that need `agent`, `python` or `ruff` of the environment. Not for making it.
+IN_ENV := export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
+
+.DEFAULT_GOAL := help
+.PHONY: help env model test-models demo test test-quick lint types format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "PYTHON=... chooses the interpreter for the environment (3.11 or newer)."
+
+env: $(INSTALLED) ## create .venv with the package and everything to develop it
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: $(PYTHON) is no Python 3.11 or newer" >&2; \
+		echo "hint: name one, for example  make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "installing into $(VENV), the first time this takes a minute or two ..."
+	@if command -v uv >/dev/null 2>&1 \
+		&& uv venv --quiet --allow-existing --python "$$(command -v $(PYTHON))" $(VENV) \
+		&& uv pip install --python $(VENV)/bin/python -e '$(PACKAGES)'; \
+	then :; else \
+		$(PYTHON) -m venv $(VENV) && $(VENV)/bin/python -m pip install -e '$(PACKAGES)'; \
+	fi
+	@touch $@
+
+model: env ## fetch the model of the demo (1.1 GB, kept outside this folder)
+	@$(IN_ENV) agent model pull embedded
+
+test-models: env
+	@$(IN_ENV) agent model pull embedded-small
+	@$(IN_ENV) agent model pull embedded
+
+demo: model ## let the agent fix a real bug in a copy of examples/first-fix
+	@$(IN_ENV) sh examples/demo.sh
+
+# Each part runs even if one before it failed; the last line is pytest's summary.
+test: env ## set up everything, check the code, run all tests
+	@$(IN_ENV) status=0; \
+	$(MAKE) --no-print-directory lint types || status=1; \
+	$(MAKE) --no-print-directory test-models || status=1; \
+	python -m pytest || status=1; \
+	exit $$status
+
+test-quick: env ## only the tests that need no model and little time
+	@$(IN_ENV) python -m pytest -n 2 -m "not real and not slow"
+
+lint: env ## ruff, rules and format
+	@$(IN_ENV) ruff check . && ruff format --check .
+
+types: env ## pyright
+	@$(IN_ENV) pyright
+
+format: env ## let ruff rewrite what it can
+	@$(IN_ENV) ruff check --fix . && ruff format .
+
+clean: ## remove what was made here; models, sessions and settings stay
+	rm -rf $(VENV) .demo build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
