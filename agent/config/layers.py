@@ -4,7 +4,7 @@ import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agent.config.model import Settings, all_settings
 from agent.config.text import closest, parse_value, printable, shorten, show_value
@@ -44,8 +44,7 @@ class Origin:
         return " + ".join([*(str(origin) for origin in self.earlier), own])
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """The values that one place gives, by dotted key, checked, and where each stands."""
 
     values: Mapping[str, Any]

@@ -7,7 +7,7 @@ command, or send the conversation elsewhere is left out, and said so, until the 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.config.layers import (
     EMPTY_LAYER,
@@ -40,8 +40,7 @@ class LoadedSettings:
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ProjectConfig:
+class ProjectConfig(NamedTuple):
     """A project's own file: its bytes as they were read once, and what they say."""
 
     root: Path

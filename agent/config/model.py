@@ -5,9 +5,8 @@ The descriptions are what `agent config show` and docs/configuration.md are abou
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
 
@@ -148,8 +147,7 @@ class Settings(Section):
     check: Check = Field(default_factory=Check.model_construct)
 
 
-@dataclass(frozen=True)
-class SettingInfo:
+class SettingInfo(NamedTuple):
     """One key: `key` is dotted (`limits.max_steps`), `kind` is the bare type of its values."""
 
     key: str
