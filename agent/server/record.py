@@ -1,0 +1,170 @@
+"""The record of a running server: how a later start, in any process, finds and judges it.
+
+One file per server in the runtime folder, readable by its owner only, always replaced as a whole.
+This module is on the path of every run, so it imports next to nothing.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from agent.server.identity import process_identity
+from agent.server.loopback import HOST, status_of
+
+RecordedState = Literal["starting", "ready"]
+_PREFIX = "server-"
+_RECORD = ".record.json"
+_HEALTH_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A server that can be used now.
+
+    `base_url` has no path; `openai_url` is what an OpenAI client wants. `context_tokens` is what one
+    conversation gets, as the server reports it (0 = unknown). The last three are None for a server that
+    was not started here.
+    """
+
+    base_url: str
+    api_key: str
+    profile: str
+    context_tokens: int
+    slots: int = 1
+    fingerprint: str | None = None
+    pid: int | None = None
+    log_file: Path | None = None
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.base_url}/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """`identity` is what tells the process from others, see `process_identity`; times are Unix seconds."""
+
+    pid: int
+    identity: str
+    port: int
+    profile: str
+    fingerprint: str
+    state: RecordedState
+    key_file: str
+    spec_file: str
+    log_file: str
+    started: float
+    start_seconds: float = 0.0
+    context_tokens: int = 0
+    slots: int = 1
+
+    @property
+    def is_running(self) -> bool:
+        return process_identity(self.pid) == self.identity
+
+    @property
+    def is_healthy(self) -> bool:
+        return status_of(self.port, "/health", _HEALTH_SECONDS) == 200
+
+    @property
+    def api_key(self) -> str:
+        """The server's key; empty when the file is gone."""
+        try:
+            return Path(self.key_file).read_text("utf-8").strip()
+        except OSError:
+            return ""
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            base_url=f"http://{HOST}:{self.port}",
+            api_key=self.api_key,
+            profile=self.profile,
+            context_tokens=self.context_tokens,
+            slots=self.slots,
+            fingerprint=self.fingerprint,
+            pid=self.pid,
+            log_file=Path(self.log_file),
+        )
+
+    def ready(self, context_tokens: int, slots: int) -> "Record":
+        return replace(self, state="ready", context_tokens=context_tokens, slots=slots)
+
+
+def record_file(runtime_folder: Path, fingerprint: str) -> Path:
+    return runtime_folder / f"{_PREFIX}{fingerprint}{_RECORD}"
+
+
+def key_file(runtime_folder: Path, fingerprint: str) -> Path:
+    return runtime_folder / f"{_PREFIX}{fingerprint}.key"
+
+
+def spec_file(runtime_folder: Path, fingerprint: str) -> Path:
+    return runtime_folder / f"{_PREFIX}{fingerprint}.spec.json"
+
+
+def find_running(fingerprint: str, runtime_folder: Path) -> Endpoint | None:
+    """The healthy server for exactly this fingerprint, if there is one. Takes a few milliseconds.
+
+    Only reads: a leftover is cleared away by `ensure_running`.
+    """
+    record = read_record(record_file(runtime_folder, fingerprint))
+    if record is None or record.state != "ready" or record.fingerprint != fingerprint:
+        return None
+    if not record.is_running or not record.api_key or not record.is_healthy:
+        return None
+    return record.endpoint()
+
+
+def list_records(runtime_folder: Path) -> list[Record]:
+    """Every readable record, oldest server first."""
+    paths = runtime_folder.glob(f"{_PREFIX}*{_RECORD}") if runtime_folder.is_dir() else ()
+    records = [record for path in paths if (record := read_record(path)) is not None]
+    return sorted(records, key=lambda record: record.started)
+
+
+def read_record(path: Path) -> Record | None:
+    """A record, or None when it is missing or not one that this version wrote."""
+    try:
+        raw = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return _from_mapping(raw) if isinstance(raw, dict) else None
+
+
+def write_record(record: Record, runtime_folder: Path) -> None:
+    write_private(
+        record_file(runtime_folder, record.fingerprint), json.dumps(asdict(record), indent=1, sort_keys=True)
+    )
+
+
+def remove_record(record: Record, runtime_folder: Path) -> None:
+    """Forgets a server that has ended, its key and spec too."""
+    for path in (record_file, key_file, spec_file):
+        path(runtime_folder, record.fingerprint).unlink(missing_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a file that only its owner can read, as a whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(path)
+
+
+def _from_mapping(raw: Mapping[str, Any]) -> Record | None:
+    known = {field.name: field.type for field in fields(Record)}
+    if any(name not in known for name in raw):
+        return None
+    try:
+        record = Record(**raw)
+    except TypeError:
+        return None
+    numbers = (record.pid, record.port, record.context_tokens, record.slots)
+    texts = (record.identity, record.fingerprint, record.key_file, record.spec_file, record.log_file)
+    well_formed = all(isinstance(one, int) for one in numbers) and all(isinstance(one, str) for one in texts)
+    return record if well_formed and record.pid > 1 else None
