@@ -1,0 +1,52 @@
+#!/bin/sh
+# What `make demo` shows: a failing test, the agent at work, its change, the passing test, and what it took.
+# Needs `agent` and `python3` on PATH. Works in a fresh copy of first-fix in .demo, which may be deleted.
+set -eu
+
+examples=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+mkdir -p .demo
+folder=$(mktemp -d .demo/first-fix-XXXXXX)
+cp -R "$examples/first-fix/." "$folder"
+cd "$folder"
+
+title() {
+    printf '\n== %s\n' "$1"
+}
+
+commit_everything() {
+    git init -q .
+    git add .
+    git -c user.name=Demo -c user.email=demo@localhost -c commit.gpgsign=false commit -q -m "Room bookings"
+}
+
+title "A repository with a bug: $folder"
+commit_everything
+cat task.md
+
+title "python3 -m unittest -q"
+if python3 -m unittest -q; then
+    echo "demo: the test passes already, so there is nothing to show" >&2
+    exit 1
+fi
+
+# Progress is on stderr; the figures are kept for the end.
+title "agent run task.md"
+result=$(mktemp)
+trap 'rm -f "$result"' EXIT
+status=0
+agent run task.md --output json >"$result" || status=$?
+
+title "git diff"
+git --no-pager diff
+
+title "python3 -m unittest -q"
+python3 -m unittest -q || true
+
+title "What it took"
+if [ -s "$result" ]; then
+    python3 "$examples/show_result.py" "$result"
+fi
+if [ "$status" -ne 0 ]; then
+    echo "not solved this time (exit code $status); run it again, the model does not always say the same"
+fi
+exit "$status"
