@@ -1,0 +1,1 @@
+"""Finding the text that a model wants replaced. Pure functions on strings."""

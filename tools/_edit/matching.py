@@ -1,0 +1,126 @@
+"""The ladder: exact text, then lines apart from trailing space, then lines apart from indentation.
+
+All texts have `\\n` line ends. The first step with any match is the answer, so that a looser one
+never competes with a stricter one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tools._edit.indentation import indentation_change
+
+Level = Literal["exact", "trailing space", "indentation"]
+
+_SPACE = " \t\r\f\v"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A span of the text, and what belongs there instead."""
+
+    start: int
+    end: int
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    level: Level
+    matches: tuple[Match, ...]
+
+
+def find(text: str, old: str, new: str) -> Found | None:
+    """All places of `old`, not overlapping, at the strictest level that has any.
+
+    At the tolerant levels whole lines are compared, blank lines around `old` do not count, and `new`
+    is indented like the text that it replaces.
+    """
+    exact = tuple(Match(at, at + len(old), new) for at in _occurrences(text, old))
+    if exact:
+        return Found("exact", exact)
+    wanted = _Block.of(old, new)
+    if wanted is None:
+        return None
+    lines = _Lines(text)
+    matches = wanted.matches(lines, _without_trailing_space)
+    if matches:
+        return Found("trailing space", matches)
+    matches = wanted.matches(lines, _stripped)
+    return Found("indentation", matches) if matches else None
+
+
+def _occurrences(text: str, old: str) -> list[int]:
+    places: list[int] = []
+    at = text.find(old) if old else -1
+    while at >= 0:
+        places.append(at)
+        at = text.find(old, at + len(old))
+    return places
+
+
+class _Lines:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.split("\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def span(self, first: int, after: int) -> tuple[int, int]:
+        """Positions of whole lines, without the last one's line end."""
+        return self.starts[first], self.starts[after] - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Lines to look for and lines to put there, without blank lines around them."""
+
+    old: Sequence[str]
+    new: Sequence[str]
+
+    @classmethod
+    def of(cls, old: str, new: str) -> "_Block | None":
+        old_lines, new_lines = old.split("\n"), new.split("\n")
+        while len(old_lines) > 1 and not old_lines[0].strip():
+            del old_lines[0]
+            if len(new_lines) > 1 and not new_lines[0].strip():
+                del new_lines[0]
+        while len(old_lines) > 1 and not old_lines[-1].strip():
+            del old_lines[-1]
+            if len(new_lines) > 1 and not new_lines[-1].strip():
+                del new_lines[-1]
+        return cls(old_lines, new_lines) if old_lines[0].strip() else None
+
+    def matches(self, lines: _Lines, key: Callable[[str], str]) -> tuple[Match, ...]:
+        wanted = [key(line) for line in self.old]
+        present = [key(line) for line in lines.lines]
+        found: list[Match] = []
+        first, length = 0, len(wanted)
+        while first + length <= len(present):
+            match = None
+            if present[first] == wanted[0] and present[first : first + length] == wanted:
+                match = self._match_at(lines, first)
+            if match:
+                found.append(match)
+            first += length if match else 1
+        return tuple(found)
+
+    def _match_at(self, lines: _Lines, first: int) -> Match | None:
+        after = first + len(self.old)
+        reindent = indentation_change(self.old, lines.lines[first:after])
+        if reindent is None:
+            return None
+        replacement = "\n".join(reindent(line) for line in self.new)
+        start, end = lines.span(first, after)
+        if not replacement and end < len(lines.text):
+            end += 1  # nothing takes the lines' place, so their line end goes too
+        return Match(start, end, replacement)
+
+
+def _without_trailing_space(line: str) -> str:
+    return line.rstrip(_SPACE)
+
+
+def _stripped(line: str) -> str:
+    return line.strip(_SPACE)

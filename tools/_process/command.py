@@ -1,0 +1,104 @@
+"""Running one shell command to the end of the shell, of the time, or of the person's patience."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools._process.group import end_group, is_alive, quiet_environment
+from tools._process.pipe import PipeReader
+
+_AFTER_EXIT_SECONDS = 0.2
+"""Time for a process substitution such as `>(tee log)` to print what it still holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended. `leader` is its process id and the id of its process group."""
+
+    returncode: int
+    timed_out: bool
+    background: bool
+    leader: int
+
+
+class NotStartedError(Exception):
+    """The operating system refused; `cause` says why."""
+
+    def __init__(self, cause: OSError | ValueError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+async def run_command(
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    seconds: float,
+    on_output: Callable[[bytes], None],
+) -> Outcome:
+    """Runs a program in a session of its own, without a terminal or input to wait for.
+
+    Returns when the program itself has ended, even if something that it started still holds its
+    output open. After `seconds`, or when cancelled, all of its process group is ended.
+
+    Args:
+        on_output: gets standard output and standard error in the order they were written.
+
+    Raises:
+        NotStartedError: there is no such program or folder, or the arguments are impossible.
+    """
+    reading, writing = os.pipe()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            cwd=folder,
+            env=quiet_environment(environment),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=writing,
+            stderr=writing,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        os.close(reading)
+        raise NotStartedError(error) from None
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    reader = PipeReader(reading, asyncio.get_running_loop(), on_output)
+    ended = background = False
+    try:
+        ended = await _ends_within(process, seconds)
+        if ended:
+            await _read_rest(reader)
+            background = is_alive(process.pid) or not reader.ended.is_set()
+        else:
+            await end_group(process)
+            reader.drain()
+    except asyncio.CancelledError:
+        await end_group(process)
+        raise
+    finally:
+        reader.close(keep_open=background)
+    return Outcome(process.returncode or 0, not ended, background, process.pid)
+
+
+async def _ends_within(process: asyncio.subprocess.Process, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await process.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _read_rest(reader: PipeReader) -> None:
+    reader.drain()
+    try:
+        async with asyncio.timeout(_AFTER_EXIT_SECONDS):
+            await reader.ended.wait()
+    except TimeoutError:
+        reader.drain()

@@ -1,0 +1,1 @@
+"""Text helpers that the tools share: encodings, truncation, paths, listings."""

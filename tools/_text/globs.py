@@ -1,0 +1,48 @@
+"""File name patterns with one meaning wherever they are used."""
+
+import re
+
+_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|\{|\}|,|.", re.DOTALL)
+
+
+def name_matcher(pattern: str) -> re.Pattern[str]:
+    """A regular expression for `fullmatch` on a path with `/`, relative to where the pattern starts.
+
+    `*` and `?` stay within one name, `**` crosses folders, `{a,b}` and `[abc]` choose. A pattern
+    without `/` fits a name in any folder, one that ends in `/` all files below.
+
+    Raises:
+        ValueError: the pattern is empty or has unbalanced braces or brackets.
+    """
+    pattern = pattern.strip().removeprefix("./")
+    if not pattern.strip("/"):
+        raise ValueError("empty pattern")
+    if pattern.endswith("/"):
+        pattern += "**"
+    if "/" not in pattern:
+        pattern = f"**/{pattern}"
+    depth = 0
+    parts: list[str] = []
+    for piece in _PIECE.findall(pattern.lstrip("/")):
+        depth += (piece == "{") - (piece == "}")
+        if depth < 0:
+            raise ValueError("unbalanced }")
+        parts.append(_translated(piece, depth > 0))
+    if depth:
+        raise ValueError("unbalanced {")
+    try:
+        return re.compile("".join(parts))
+    except re.error as error:
+        raise ValueError(str(error)) from None
+
+
+def _translated(piece: str, in_braces: bool) -> str:
+    if piece.startswith("[") and len(piece) > 1:
+        inner = piece[1:-1]
+        negated = inner.startswith("!")
+        escaped = inner[negated:].replace("\\", r"\\").replace("]", r"\]").replace("[", r"\[")
+        return f"[{'^' if negated else ''}{escaped}]"
+    fixed = {"**/": r"(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
+    if piece == "," and in_braces:
+        return "|"
+    return fixed.get(piece, re.escape(piece))

@@ -1,0 +1,123 @@
+"""The files of a folder that a person would call part of the project."""
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from tools._text.paths import SKIPPED_FOLDERS
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_GIT_SECONDS = 30.0
+_WALKED_AT_MOST = 100_000
+_NEVER_CONFIGURED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+"""A repository's own settings must not choose programs that run because files are listed."""
+
+
+async def list_files(folder: Path, environment: Mapping[str, str]) -> list[str]:
+    """Paths of all files below `folder`, relative to it, with `/`, in the order of their parts.
+
+    Inside a git repository git decides what is ignored, elsewhere the `.gitignore` files found on the
+    way down do. `SKIPPED_FOLDERS` are left out in both cases. Symbolic links to folders are not followed.
+    """
+    listed = await _listed_by_git(folder, environment)
+    if listed is None:
+        import asyncio
+
+        listed = await asyncio.to_thread(lambda: list(islice(_walk(folder, ()), _WALKED_AT_MOST)))
+    kept = (name for name in listed if SKIPPED_FOLDERS.isdisjoint(name.split("/")))
+    return sorted(kept, key=lambda name: name.split("/"))
+
+
+async def _listed_by_git(folder: Path, environment: Mapping[str, str]) -> list[str] | None:
+    if not in_repository(folder):
+        return None
+    arguments = (*_NEVER_CONFIGURED, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    output = await _output_of("git", arguments, folder, environment)
+    if not output:  # git failed, or the whole folder is ignored and was named all the same
+        return None
+    names: list[str] = []
+    for entry in dict.fromkeys(os.fsdecode(part) for part in output.split(b"\0") if part):
+        path = folder / entry
+        if path.is_file():
+            names.append(entry)
+        elif path.is_dir() and not path.is_symlink():  # a submodule or a nested repository
+            base = entry.rstrip("/")
+            names += [f"{base}/{name}" for name in await list_files(path, environment)]
+    return names
+
+
+async def _output_of(
+    program: str, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]
+) -> bytes | None:
+    """Standard output of a program that succeeded in time, else `None`."""
+    import asyncio
+
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *arguments,
+            cwd=folder,
+            env={**environment, "GIT_OPTIONAL_LOCKS": "0"},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:
+        return None
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), _GIT_SECONDS)
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+    return output if process.returncode == 0 else None
+
+
+def in_repository(folder: Path) -> bool:
+    """Whether git may know the folder."""
+    return any((place / ".git").exists() for place in (folder, *folder.parents))
+
+
+def _walk(folder: Path, ignores: tuple[tuple[Path, "GitIgnoreSpec"], ...], base: str = "") -> Iterator[str]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return  # what cannot be read cannot be listed
+    spec = _ignore_file(folder)
+    if spec:
+        ignores = (*ignores, (folder, spec))
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if entry.name in SKIPPED_FOLDERS or _is_ignored(Path(entry.path), is_folder, ignores):
+            continue
+        name = f"{base}{entry.name}"
+        if is_folder:
+            yield from _walk(Path(entry.path), ignores, f"{name}/")
+        elif entry.is_file():
+            yield name
+
+
+def _ignore_file(folder: Path) -> "GitIgnoreSpec | None":
+    try:
+        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(text.split("\n"))
+
+
+def _is_ignored(path: Path, is_folder: bool, ignores: tuple[tuple[Path, "GitIgnoreSpec"], ...]) -> bool:
+    """The deepest ignore file that says anything about the path decides."""
+    for folder, spec in reversed(ignores):
+        relative = PurePosixPath(path).relative_to(folder).as_posix()
+        verdict = spec.check_file(f"{relative}/" if is_folder else relative).include
+        if verdict is not None:
+            return verdict
+    return False

@@ -1,0 +1,76 @@
+"""Creating files, and replacing files that the model knows."""
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from agent.core.tool import Access, FileDiff, ToolContext, ToolResult
+from tools._description import description_of
+from tools._edit.prefixes import cleaned_content, without_line_numbers
+from tools._text.encodings import DecodedText, TextFormat, presentable
+from tools._text.files import encoded, is_folder, load_text, replace_file
+from tools._text.line_ends import LF, dominant, normalise
+from tools._text.paths import RefusalError, reason, resolve, shown
+
+
+class WriteParams(BaseModel):
+    path: str
+    content: str
+
+
+class WriteTool:
+    name = "write"
+    params: type[BaseModel] = WriteParams
+    access: Access = "write"
+
+    def __init__(self) -> None:
+        self.description = description_of(self.name)
+
+    async def run(self, params: WriteParams, context: ToolContext) -> ToolResult:
+        try:
+            return _write(params, context)
+        except RefusalError as refusal:
+            return ToolResult(presentable(str(refusal)), is_error=True)
+        except OSError as error:  # a name that is too long, a folder that may not be entered
+            return ToolResult(f"{params.path} cannot be written: {reason(error)}.", is_error=True)
+
+
+def _write(params: WriteParams, context: ToolContext) -> ToolResult:
+    path = resolve(context.workspace, params.path)
+    name = shown(context.workspace, path)
+    if is_folder(path):
+        raise RefusalError(f"{name} is a folder. Give the path of a file in it.")
+    content, removed = cleaned_content(path, params.content)
+    exists = path.exists()
+    data, before = load_text(context.workspace, path) if exists else (b"", DecodedText("", TextFormat()))
+    if removed and without_line_numbers(normalise(before.text)) is not None:
+        content, removed = params.content, ""
+    text = _with_line_ends_of(before.text, content)
+    new_data = encoded(name, text, before.format)
+    if exists:
+        if new_data == data:
+            raise RefusalError(
+                f"Nothing changed: {name} already has exactly this content. Go on with the next step."
+            )
+        _require_known(path, name, data, context)
+    context.ledger.before_change(path)
+    replace_file(context.workspace, path, new_data)
+    context.ledger.record(path)
+    lines = text.count(LF) + (not text.endswith(LF) and bool(text))
+    note = f" {removed[:1].upper()}{removed[1:]} were removed." if removed else ""
+    return ToolResult(
+        f"{'Replaced' if exists else 'Created'} {name}, {lines} lines.{note}",
+        diffs=(FileDiff(name, presentable(before.text) if exists else None, presentable(text)),),
+    )
+
+
+def _require_known(path: Path, name: str, data: bytes, context: ToolContext) -> None:
+    if data and context.ledger.seen(path) is None:
+        raise RefusalError(f"{name} exists and you have not read it. Read it first, then use edit or write.")
+    if data and context.ledger.is_stale(path):
+        raise RefusalError(f"{name} changed on disk since you read it. Read it again first.")
+
+
+def _with_line_ends_of(before: str, content: str) -> str:
+    line_end = dominant(before)
+    return normalise(content).replace(LF, line_end) if line_end else content
