@@ -189,3 +189,13 @@ def test_rooms_in_the_rule_exist():
         name for name in [*MAY_IMPORT, *ALSO] if not any(is_within(module, (name,)) for module in SOURCES)
     ]
     assert missing == []
+
+
+def test_map_for_contributors_names_every_room_and_there_is_a_rule_for_it():
+    rooms = {
+        module.split(".")[1] for module in SOURCES if module.count(".") >= 1 and is_within(module, ("agent",))
+    }
+    folders = {room for room in rooms if (ROOT / "agent" / room).is_dir()}
+    text = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    assert {room for room in folders if f"`agent/{room}/`" not in text} == set()
+    assert {room for room in folders if f"agent.{room}" not in MAY_IMPORT} == set()
