@@ -38,12 +38,13 @@ TRACES = [
     ),
     Trace(
         "local package index",
-        re.compile(r"file://+\S*simple|/opt/(?:pypi|wheels)"),
+        re.compile(r"file:/{2,}\S*simple|/opt/(?:pypi|wheels)"),
         "file:///srv/pypi" + "/simple",
     ),
 ]
 INDEX_HOST = re.compile(
-    r"https?://([\w.-]*(?:pypi|pythonhosted|piwheels|artifactory|nexus|devpi)[\w.-]*)", re.IGNORECASE
+    r"https?://([\w.-]*(?:pypi|pythonhosted|piwheels|artifactory|nexus|devpi)[\w-]*(?:\.[\w-]+)+)",
+    re.IGNORECASE,
 )
 
 
