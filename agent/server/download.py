@@ -130,6 +130,26 @@ def obtain(
         ) from error
 
 
+def locate(wanted: ModelFile, folder: Path, progress: Progress = silent) -> Path:
+    """The file as it lies on this machine; nothing is downloaded, and a file that was verified before is
+    not read again.
+
+    Raises:
+        ModelFileError: it is missing, half downloaded, or wrong.
+    """
+    path = wanted.path_in(folder)
+    for one in (
+        path,
+        *(Path(source.path).expanduser() for source in wanted.sources if source.kind == "file"),
+    ):
+        if one.exists():
+            verify(wanted, one, progress)
+            return one
+    status = status_of_file(wanted, folder)
+    detail = f"only {status.bytes} of {wanted.bytes} bytes are there" if status.bytes else "it is not there"
+    raise ModelFileError(f"the model file {path} is missing: {detail}", "get it with `agent model pull`")
+
+
 def remove_files(wanted: ModelFile, folder: Path) -> list[Path]:
     """Deletes the file and everything that belongs to it. Returns what was deleted.
 

@@ -1,6 +1,7 @@
 """Questions to a running server: is it ours, is it busy, what does it offer, does it really answer."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from agent.server.loopback import request_json
 from agent.server.record import Record
@@ -32,7 +33,12 @@ def offer_of(port: int, api_key: str) -> Offer | None:
         status, answer = request_json(port, "GET", "/props", api_key)
     except OSError:
         return None
-    if status != 200 or not isinstance(answer, dict):
+    return offer_in(answer) if status == 200 else None
+
+
+def offer_in(answer: Any) -> Offer | None:
+    """What the JSON of `/props` says; None when it is something else."""
+    if not isinstance(answer, dict):
         return None
     settings = answer.get("default_generation_settings")
     context = settings.get("n_ctx") if isinstance(settings, dict) else None

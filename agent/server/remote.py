@@ -1,55 +1,62 @@
-"""A first look at a server that somebody else runs."""
+"""A server that somebody else runs: is it there, and how much context does a conversation get."""
 
-import http.client
 import json
-import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
 from agent.core.errors import ServerError
-from agent.server.probe import Offer
+from agent.server.probe import Offer, offer_in
 
 _SECONDS = 10.0
 
 
-def describe(base_url: str, api_key: str) -> Offer:
-    """Reads `/props`. A server that has no such page is none of llama.cpp's: its window stays unknown (0).
+def describe(base_url: str, api_key: str = "") -> Offer:
+    """What the server at `base_url` (without `/v1`) offers. `context_tokens` is 0 when it does not say.
 
     Raises:
-        ServerError: nothing answers there, or the key is refused.
+        ServerError: nothing answers there, it wants another key, or it is still loading.
     """
-    try:
-        status, body = _get(base_url, "/props", api_key)
-    except (OSError, http.client.HTTPException, ssl.SSLError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ServerError(
-            f"no server answers at {base_url}: {reason}", "start it, or correct server.url"
-        ) from None
+    health, _ = _get(base_url, "/health", api_key)
+    if health == 503:
+        raise ServerError(f"the server at {base_url} is still loading its model", "try again in a moment")
+    status, answer = _get(base_url, "/props", api_key)
     if status in (401, 403):
         raise ServerError(
-            f"the server at {base_url} refuses the API key",
-            "name the variable that holds it in server.api_key_env",
+            f"the server at {base_url} does not accept the key (HTTP {status})",
+            "name the environment variable that holds its key in server.api_key_env",
         )
-    return _offer(body) if status == 200 else Offer(0, 1)
+    if isinstance(answer, dict) and answer.get("role") == "router":
+        raise ServerError(
+            f"the server at {base_url} is a router without a model of its own",
+            "start it with a model, or give the address of one of its servers",
+        )
+    offer = offer_in(answer) if status == 200 else None
+    if offer is None and health >= 500:
+        raise ServerError(f"the server at {base_url} answers with HTTP {health}", "look into its log")
+    return offer or Offer(0, 1)
 
 
-def _offer(body: bytes) -> Offer:
-    try:
-        props: Any = json.loads(body)
-        settings = props.get("default_generation_settings") or {}
-        return Offer(int(settings.get("n_ctx") or 0), int(props.get("total_slots") or 1))
-    except (ValueError, AttributeError, TypeError):
-        return Offer(0, 1)
+def _get(base_url: str, path: str, api_key: str) -> tuple[int, Any]:
+    import http.client
 
-
-def _get(base_url: str, path: str, api_key: str) -> tuple[int, bytes]:
     parts = urlsplit(base_url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_SECONDS)
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers=headers)
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
+        connection = kind(parts.hostname or "", parts.port, timeout=_SECONDS)
+        try:
+            connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers=headers)
+            response = connection.getresponse()
+            status, raw = response.status, response.read()
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise ServerError(
+            f"no server answers at {base_url}: {reason}",
+            "check that it runs, and server.url or the profile's url",
+        ) from error
+    try:
+        return status, json.loads(raw)
+    except ValueError:
+        return status, None

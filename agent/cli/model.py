@@ -1,0 +1,170 @@
+"""`agent model`: fetches, checks and removes the model files that profiles need."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.config.model import Models
+    from agent.server.profile import ModelFile, Profile
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds `model` with `list`, `pull`, `verify` and `rm`."""
+    parser = subparsers.add_parser("model", help="fetch and check model files", description=__doc__)
+    parser.set_defaults(func=run_list, json=False)
+    actions = parser.add_subparsers(metavar="ACTION")
+    show = actions.add_parser("list", help="the model files of all profiles, and which are there")
+    show.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    show.set_defaults(func=run_list)
+    for name, summary, func in (
+        ("pull", "fetch the model files of profiles; goes on where it stopped", run_pull),
+        ("verify", "read the model files of profiles and compare their sha256", run_verify),
+    ):
+        action = actions.add_parser(name, help=summary)
+        action.add_argument(
+            "profiles", nargs="*", metavar="PROFILE", help="default: the profile of your settings"
+        )
+        action.set_defaults(func=func)
+    remove = actions.add_parser("rm", help="delete the model files of a profile, half downloads too")
+    remove.add_argument(
+        "profiles", nargs="+", metavar="PROFILE", help="a profile, or the name of a model file"
+    )
+    remove.set_defaults(func=run_remove)
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """Prints each file once, with the profiles that need it."""
+    from agent.cli.progress import show_bytes
+    from agent.server.download import status_of_file
+
+    models = _models()
+    rows = []
+    for file, users in _files_of_all_profiles().values():
+        status = status_of_file(file, models.folder)
+        rows.append(
+            {
+                "file": file.file,
+                "state": status.state,
+                "bytes": status.bytes,
+                "expected_bytes": file.bytes,
+                "profiles": users,
+                "path": str(status.path),
+            }
+        )
+    if arguments.json:
+        import json
+
+        print(json.dumps(rows, indent=2))
+        return 0
+    for row in rows:
+        size = show_bytes(row["expected_bytes"] or row["bytes"])
+        print(f"{row['file']}  {row['state']}  {size}  {', '.join(row['profiles'])}")
+    print(f"in {models.folder}", file=sys.stderr)
+    return 0
+
+
+def run_pull(arguments: argparse.Namespace) -> int:
+    """Fetches what is missing; what is there is checked."""
+    from agent.cli.progress import DownloadBar, ProgressLine
+    from agent.server.download import obtain
+
+    models = _models()
+    for profile in _profiles(arguments.profiles):
+        for file in profile.model_files:
+            line = ProgressLine()
+            try:
+                path = obtain(
+                    file, models.folder, order=models.sources, progress=DownloadBar(file.file, line)
+                )
+            except BaseException:
+                line.end()
+                raise
+            line.end(f"{file.file}: ready in {path.parent}")
+        _say_if_nothing_is_needed(profile)
+    return 0
+
+
+def run_verify(arguments: argparse.Namespace) -> int:
+    """Reads every file through. The first wrong one is an error."""
+    from agent.cli.progress import DownloadBar, ProgressLine
+    from agent.server.download import verify
+
+    models = _models()
+    for profile in _profiles(arguments.profiles):
+        for file in profile.model_files:
+            line = ProgressLine()
+            try:
+                verify(file, file.path_in(models.folder), DownloadBar(file.file, line), force=True)
+            except BaseException:
+                line.end()
+                raise
+            how = "sha256 is right" if file.sha256 else "is there; the profile names no sha256 to compare"
+            line.end(f"{file.file}: {how}")
+        _say_if_nothing_is_needed(profile)
+    return 0
+
+
+def run_remove(arguments: argparse.Namespace) -> int:
+    """Deletes files, and says which other profiles will miss them."""
+    from agent.server.download import remove_files
+
+    models = _models()
+    known = _files_of_all_profiles()
+    for name in arguments.profiles:
+        by_name = [file for file, _ in known.values() if file.file == name]
+        wanted = by_name or [file for profile in _profiles([name]) for file in profile.model_files]
+        for file in wanted:
+            removed = remove_files(file, models.folder)
+            if not removed:
+                print(f"{file.file}: nothing to delete in {models.folder}", file=sys.stderr)
+                continue
+            others = [user for user in known.get(file.file, (file, []))[1] if user != name]
+            note = f"; also needed by {', '.join(others)}" if others else ""
+            print(f"{file.file}: deleted{note}", file=sys.stderr)
+    return 0
+
+
+def _say_if_nothing_is_needed(profile: "Profile") -> None:
+    if not profile.model_files:
+        print(f"{profile.name}: needs no model file here (engine {profile.engine})", file=sys.stderr)
+
+
+def _models() -> "Models":
+    from agent.config.load import find_project_root, load_settings
+
+    return load_settings(find_project_root(Path.cwd()), os.environ, {}).settings.models
+
+
+def _profiles(names: list[str]) -> "list[Profile]":
+    from agent.config.load import find_project_root, load_settings
+    from agent.server.profile_files import load_profile
+
+    if not names:
+        names = [load_settings(find_project_root(Path.cwd()), os.environ, {}).settings.profile]
+    return [load_profile(name, _folders()) for name in names]
+
+
+def _files_of_all_profiles() -> "dict[str, tuple[ModelFile, list[str]]]":
+    """By file name: the file and the names of the profiles that need it. A broken profile is left out."""
+    from agent.core.errors import UsageError
+    from agent.server.profile_files import list_profiles, load_profile
+
+    files: dict[str, tuple[ModelFile, list[str]]] = {}
+    for found in list_profiles(_folders()):
+        try:
+            profile = load_profile(found.name, _folders())
+        except UsageError as error:
+            print(f"agent: left out: {error.message}", file=sys.stderr)
+            continue
+        for file in profile.model_files:
+            files.setdefault(file.file, (file, []))[1].append(profile.name)
+    return files
+
+
+def _folders() -> list[Path]:
+    from agent.resources import config_folder, profiles_folder
+
+    return [config_folder() / "profiles", profiles_folder()]

@@ -1,0 +1,191 @@
+"""`agent server`: starts, stops and looks at the model server that this program manages."""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.app.serving import Serving
+    from agent.server.status import ServerStatus
+
+FOLLOW_SECONDS = 0.3
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds `server` with `start`, `stop`, `restart`, `status` and `logs`."""
+    parser = subparsers.add_parser(
+        "server", help="start, stop and look at the model server", description=__doc__
+    )
+    parser.set_defaults(func=run_status, json=False)
+    actions = parser.add_subparsers(metavar="ACTION")
+    start = actions.add_parser("start", help="start the server of a profile, or reuse the running one")
+    start.add_argument("profile", nargs="?", metavar="PROFILE", help="default: the profile of your settings")
+    start.set_defaults(func=run_start)
+    stop = actions.add_parser("stop", help="stop the running servers")
+    stop.add_argument("profile", nargs="?", metavar="PROFILE", help="only the server of this profile")
+    stop.set_defaults(func=run_stop)
+    restart = actions.add_parser("restart", help="stop the running servers and start one")
+    restart.add_argument(
+        "profile", nargs="?", metavar="PROFILE", help="default: the profile of your settings"
+    )
+    restart.set_defaults(func=run_restart)
+    status = actions.add_parser("status", help="which servers run; exit code 1 when there is none")
+    status.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    status.set_defaults(func=run_status)
+    logs = actions.add_parser("logs", help="the end of a server's log")
+    logs.add_argument("profile", nargs="?", metavar="PROFILE", help="default: the log written last")
+    logs.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on printing what is added")
+    logs.set_defaults(func=run_logs)
+
+
+def run_start(arguments: argparse.Namespace) -> int:
+    """Starts the server, or finds that it runs."""
+    import asyncio
+
+    from agent.cli.progress import ProgressLine
+
+    serving = _managed(arguments.profile)
+    line = ProgressLine()
+    begin = time.monotonic()
+    try:
+        endpoint = asyncio.run(
+            serving.endpoint(
+                lambda event: line.show(
+                    f"{event.state} {event.elapsed_seconds:.0f} s: {event.detail}", event.detail
+                )
+            )
+        )
+    finally:
+        line.end()
+    print(
+        f"{endpoint.profile}: ready at {endpoint.base_url} after {time.monotonic() - begin:.1f} s, "
+        f"context {endpoint.context_tokens} tokens, process {endpoint.pid}",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def run_stop(arguments: argparse.Namespace) -> int:
+    """Stops servers; one that is answering a request too, but says so."""
+    import asyncio
+
+    from agent.resources import runtime_folder
+    from agent.server.probe import is_busy
+    from agent.server.process import stop_server
+    from agent.server.record import list_records
+
+    folder = runtime_folder()
+    stopped = 0
+    for record in list_records(folder):
+        if arguments.profile not in (None, record.profile):
+            continue
+        if record.is_running and is_busy(record):
+            print(f"{record.profile}: was answering a request, which ends now", file=sys.stderr)
+        outcome = asyncio.run(stop_server(record, folder))
+        stopped += outcome == "stopped"
+        print(f"{record.profile}: {outcome.replace('-', ' ')} (process {record.pid})", file=sys.stderr)
+    if not stopped:
+        print("no server was running", file=sys.stderr)
+    return 0
+
+
+def run_restart(arguments: argparse.Namespace) -> int:
+    """Stops every server, then starts one. An unknown profile is noticed before anything is stopped."""
+    _managed(arguments.profile)
+    run_stop(argparse.Namespace(profile=None))
+    return run_start(arguments)
+
+
+def run_status(arguments: argparse.Namespace) -> int:
+    """Prints every server that was started here and not stopped."""
+    from agent.resources import runtime_folder
+    from agent.server.status import all_statuses
+
+    statuses = all_statuses(runtime_folder())
+    if arguments.json:
+        import json
+        from dataclasses import asdict
+
+        print(json.dumps([asdict(status) for status in statuses], indent=2))
+    else:
+        for status in statuses:
+            print(_as_line(status))
+        if not statuses:
+            print("no server is running; start one with `agent server start`", file=sys.stderr)
+    return 0 if any(status.state != "ended" for status in statuses) else 1
+
+
+def run_logs(arguments: argparse.Namespace) -> int:
+    """Prints the end of a log, and with --follow what comes after."""
+    from agent.core.errors import UsageError
+    from agent.resources import state_folder
+    from agent.server.logs import read_tail
+
+    logs = sorted((state_folder() / "logs").glob("server-*.log"), key=lambda path: path.stat().st_mtime)
+    if arguments.profile:
+        logs = [path for path in logs if path.name == f"server-{arguments.profile}.log"]
+    if not logs:
+        whose = f" of profile {arguments.profile!r}" if arguments.profile else ""
+        raise UsageError(f"there is no server log{whose}", "a log is written once a server was started")
+    log_file = logs[-1]
+    print(f"==> {log_file} <==", file=sys.stderr)
+    lines = read_tail(log_file).splitlines()
+    print("\n".join(lines[-arguments.lines :] if arguments.lines > 0 else []), flush=True)
+    if arguments.follow:
+        _follow(log_file)
+    return 0
+
+
+def _follow(log_file: Path) -> None:
+    position = log_file.stat().st_size
+    while True:
+        time.sleep(FOLLOW_SECONDS)
+        size = log_file.stat().st_size if log_file.exists() else 0
+        # A shorter file is a new one: the server was started again, or its log was cut.
+        position = 0 if size < position else position
+        if size > position:
+            with log_file.open("rb") as file:
+                file.seek(position)
+                added = file.read()
+            position += len(added)
+            print(added.decode("utf-8", "replace"), end="", flush=True)
+
+
+def _managed(profile: str | None) -> "Serving":
+    from agent.app.serving import choose
+    from agent.config.load import find_project_root, load_settings
+    from agent.core.errors import UsageError
+
+    flags = {"profile": profile} if profile else {}
+    serving = choose(load_settings(find_project_root(Path.cwd()), os.environ, flags))
+    if not serving.is_managed:
+        raise UsageError(
+            f"the server at {serving.profile.url} is not managed here",
+            'choose a profile with engine = "embedded", and leave server.url empty',
+        )
+    return serving
+
+
+def _as_line(status: "ServerStatus") -> str:
+    parts = [f"{status.profile}: {status.state}", f"process {status.pid}", f"port {status.port}"]
+    if status.context_tokens:
+        parts.append(f"context {status.context_tokens} tokens")
+    if status.state == "ready":
+        busy = "busy" if status.busy_slots is None else f"{status.busy_slots} of {status.slots} slots busy"
+        parts.append(busy)
+    if status.memory_bytes:
+        parts.append(f"{status.memory_bytes / 2**30:.1f} GiB of memory")
+    if status.state != "ended":
+        parts.append(f"up {_duration(time.time() - status.started)}")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    minutes = int(seconds) // 60
+    if minutes < 1:
+        return f"{int(seconds)} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
