@@ -34,8 +34,7 @@ model: env ## fetch the model of the demo (1.1 GB, kept outside this folder)
 	@$(IN_ENV) agent model pull embedded
 
 test-models: env
-	@$(IN_ENV) agent model pull embedded-small
-	@$(IN_ENV) agent model pull embedded
+	@$(IN_ENV) agent model pull embedded-small embedded
 
 demo: model ## let the agent fix a real bug in a copy of examples/first-fix
 	@$(IN_ENV) sh examples/demo.sh
