@@ -1,0 +1,1 @@
+"""The repository that the work happens in: git, file listing, mentioned files."""

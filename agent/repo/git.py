@@ -1,0 +1,371 @@
+"""The only door to git: what a repository is like, what a run changed, its branch and its commit.
+
+Nothing here discards anything: no checkout, reset, stash or clean. Questions go to plain `git`
+processes (see `git_process`), because they are on the way to the first request. Commits and branches go
+through GitPython's command layer, imported where it is used; its own readers of refs and objects are not
+used, because they know neither clean filters nor reftables nor SHA-256 repositories.
+
+No hooks run, commits are not signed, and git never asks for anything.
+"""
+
+import asyncio
+import os
+import re
+import shlex
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from agent.core.errors import AgentError, UsageError
+from agent.repo.git_process import (
+    FOREIGN_VARIABLES,
+    MISSING,
+    QUIET_VARIABLES,
+    SAFE_CONFIG,
+    Answer,
+    ask,
+    ask_for_names,
+)
+from agent.repo.selection import is_folder, sort_out
+from agent.repo.state import RepoState, fingerprints, has_changed, operation_in, parse_status
+
+_WRITE_SECONDS = 60.0
+_LOCK_ATTEMPTS = 20
+_LOCK_PAUSE_SECONDS = 0.1
+
+_IDENTITY_HINT = (
+    'tell git who you are: git config --global user.name "Your Name" && '
+    "git config --global user.email you@example.com"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """`commit` is None when there was nothing to commit.
+
+    `committed` are paths from the repository's root; `skipped` pairs a path with the reason why it is not
+    in the commit. `note` is one line on something that a person should know.
+    """
+
+    commit: str | None
+    committed: tuple[str, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+
+
+async def inspect(workspace: Path, *, environment: Mapping[str, str] | None = None) -> RepoState:
+    """What the repository around `workspace` is like. Never raises: `problem` says what is in the way."""
+    return await asyncio.to_thread(_inspect, workspace, os.environ if environment is None else environment)
+
+
+async def changed_since(before: RepoState, ledger_changed: Iterable[Path] = ()) -> list[Path]:
+    """Absolute paths that changed since `before` was taken, those in `ledger_changed` included.
+
+    A file that was dirty before and has the same content now is not among them. Ignored files are only
+    listed if the ledger knows them, and so are all files when there is no repository.
+    """
+    return await asyncio.to_thread(_changed_since, before, list(ledger_changed))
+
+
+async def create_branch(workspace: Path, name: str) -> None:
+    """Makes the branch `name` at the present commit and switches to it; index and files stay as they are.
+
+    Before the first commit only the name of the coming branch changes.
+
+    Raises:
+        UsageError: there is no repository, the name is taken or invalid, or a merge or rebase waits.
+    """
+    await asyncio.to_thread(_create_branch, workspace, name)
+
+
+async def commit_paths(
+    workspace: Path, paths: Iterable[Path], message: str, *, dirty_before: Iterable[Path] = ()
+) -> CommitResult:
+    """Commits the present content of `paths`, and nothing else, on top of HEAD.
+
+    Paths are absolute or from the repository's root. A path in `dirty_before` holds work of the person and
+    is skipped; so is one with staged changes that differ from its content now, an ignored one and one in
+    another repository. The index changes only for committed paths. No hooks run.
+
+    Raises:
+        UsageError: there is no repository, git does not know who commits, or the message is empty.
+        AgentError: git refused; HEAD, index and files are as before.
+    """
+    return await asyncio.to_thread(_commit_paths, workspace, list(paths), message, list(dirty_before))
+
+
+def list_repo_files(folder: Path, limit: int) -> list[str] | None:
+    """Up to `limit` files below `folder` that git tracks or would track, by their name from there.
+
+    Deleted files may be among them, submodules are named like files. None where git cannot tell. Waits for
+    at most 10 seconds.
+    """
+    listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"]
+    return ask_for_names(folder, listing, limit)
+
+
+def _inspect(workspace: Path, environment: Mapping[str, str], *, with_fingerprints: bool = True) -> RepoState:
+    if not workspace.is_dir():
+        return RepoState(workspace=workspace, problem=f"there is no folder {workspace}")
+    place = _locate(workspace, environment)
+    if place.problem or place.is_bare:
+        return place
+    # A configuration that came with the files could name programs as filters; status would start them.
+    found = ask(
+        workspace,
+        ["config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\."],
+        environment=environment,
+    )
+    status = ask(
+        workspace,
+        ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty"],
+        environment=environment,
+        overrides=_without_local_filters(found.output),
+    )
+    if status.code != 0:
+        return replace(place, problem=f"git cannot tell the state of {place.root}: {status.first_error}")
+    parsed = parse_status(status.output)
+    return replace(
+        place,
+        head=parsed.head,
+        branch=parsed.branch,
+        dirty=parsed.dirty,
+        operation=operation_in(place.git_dir),
+        fingerprints=fingerprints(place.root, parsed.dirty) if with_fingerprints else {},
+    )
+
+
+def _locate(workspace: Path, environment: Mapping[str, str]) -> RepoState:
+    """Where the repository is, without its status."""
+    questions = ["--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir"]
+    answer = ask(
+        workspace,
+        ["rev-parse", *questions, "--show-toplevel", "--show-superproject-working-tree"],
+        environment=environment,
+    )
+    lines = os.fsdecode(answer.output).splitlines()
+    if len(lines) < len(questions):
+        return RepoState(workspace=workspace, problem=_why_not(workspace, answer.code, answer.error))
+    place = RepoState(
+        workspace=workspace,
+        is_repo=True,
+        is_bare=lines[0] == "true",
+        git_dir=Path(lines[2]),
+        common_dir=(workspace / lines[3]).resolve(),
+    )
+    if place.is_bare:
+        return replace(place, problem=f"{workspace} is a bare repository, which has no files to work on")
+    if lines[1] != "true" or answer.code != 0 or len(lines) < 5:
+        return replace(place, problem=f"{workspace} is inside git's own folder, not in a work tree")
+    root = Path(lines[4])
+    if not workspace.resolve().is_relative_to(root.resolve()):
+        return replace(place, problem=f"the repository says that its files are in {root}, not {workspace}")
+    return replace(place, root=root, is_submodule=len(lines) > 5)
+
+
+def _why_not(workspace: Path, code: int, error: str) -> str:
+    if code == 127:
+        return error or MISSING
+    if "dubious ownership" in error:
+        named = re.search(r"repository at '(.+)'", error)
+        root = named[1] if named else str(workspace)
+        return (
+            f"git does not trust the repository {root}, because it belongs to another user; "
+            f"to trust it: git config --global --add safe.directory {shlex.quote(root)}"
+        )
+    if "not a git repository" in error:
+        return f"{workspace} is not in a git repository"
+    lines = error.strip().splitlines() or [f"git stopped with exit status {code}"]
+    return f"git cannot read the repository of {workspace}: {lines[0].removeprefix('fatal: ')}"
+
+
+def _without_local_filters(listing: bytes) -> list[tuple[str, str]]:
+    """Settings that switch off the filter programs which the repository's own configuration names."""
+    words = [os.fsdecode(word) for word in listing.split(b"\0")]
+    local = [
+        key for scope, key in zip(words[::2], words[1::2], strict=False) if scope in ("local", "worktree")
+    ]
+    drivers = {key.rpartition(".")[0] for key in local}
+    return [
+        (f"{driver}.{setting}", value)
+        for driver in sorted(drivers)
+        for setting, value in (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+    ]
+
+
+def _changed_since(before: RepoState, ledger_changed: Sequence[Path]) -> list[Path]:
+    changed = set(ledger_changed)
+    if not before.is_repo or before.problem:
+        return sorted(changed)
+    after = _inspect(before.workspace, os.environ, with_fingerprints=False)
+    candidates = {entry.path for entry in after.dirty} | set(_committed_between(before, after))
+    changed |= {before.root / path for path in candidates if path not in before.fingerprints}
+    changed |= {
+        before.root / path
+        for path, mark in before.fingerprints.items()
+        if has_changed(before.root, path, mark)
+    }
+    return sorted(changed)
+
+
+def _committed_between(before: RepoState, after: RepoState) -> list[str]:
+    """Paths that commits made since `before` touched, for instance by a command of the run."""
+    if after.head is None or after.head == before.head:
+        return []
+    if before.head is None:
+        arguments = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", after.head]
+    else:
+        arguments = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", before.head, after.head]
+    answer = ask(before.root, arguments)
+    return [os.fsdecode(name) for name in answer.output.split(b"\0") if name] if answer.code == 0 else []
+
+
+def _create_branch(workspace: Path, name: str) -> None:
+    state = _usable(workspace)
+    reference = f"refs/heads/{name}"
+    if name.startswith("-") or name == "HEAD" or ask(state.root, ["check-ref-format", reference]).code != 0:
+        raise UsageError(f"{name!r} is not a valid branch name", "git help check-ref-format has the rules")
+    if ask(state.root, ["show-ref", "--verify", "--quiet", reference]).code == 0 or name == state.branch:
+        raise UsageError(f"the branch {name} exists already", "choose another name")
+    git = _Plumbing(state)
+    if state.head is None:
+        git.run("symbolic-ref", "HEAD", reference)
+        return
+    here = state.branch or state.head
+    git.run("update-ref", "-m", f"branch: Created from {here}", reference, state.head, "0" * len(state.head))
+    try:
+        git.run("symbolic-ref", "-m", f"checkout: moving from {here} to {name}", "HEAD", reference)
+    except AgentError:
+        git.run("update-ref", "-d", reference, state.head)
+        raise
+
+
+def _commit_paths(
+    workspace: Path, paths: Sequence[Path], message: str, dirty_before: Sequence[Path]
+) -> CommitResult:
+    message = message.replace("\0", "").strip()
+    if not message:
+        raise UsageError("a commit needs a message")
+    state = _usable(workspace)
+    wanted, skipped = sort_out(state, paths, dirty_before, partial(_ignored, state))
+    if not wanted:
+        return CommitResult(None, skipped=skipped, note="nothing to commit")
+    for role in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+        if ask(state.root, ["var", role]).code != 0:
+            raise UsageError("git does not know who you are, so nothing was committed", _IDENTITY_HINT)
+    with tempfile.TemporaryDirectory(prefix="agent-index-") as scratch:
+        git = _Plumbing(state, Path(scratch) / "index")
+        old_tree, new_tree = _write_trees(git, state, wanted)
+        if new_tree == old_tree:
+            return CommitResult(None, skipped=skipped, note="nothing to commit")
+        parents = ["-p", state.head] if state.head else []
+        commit = git.run("commit-tree", new_tree, *parents, data=f"{message}\n".encode("utf-8", "replace"))
+        subject = f"commit{'' if state.head else ' (initial)'}: {message.splitlines()[0]}"
+        git.run("update-ref", "-m", subject, "HEAD", commit, state.head or "0" * len(commit))
+    note = _update_index(state, old_tree, new_tree)
+    if state.is_detached and not note:
+        note = "the commit is on no branch, because HEAD is detached"
+    return CommitResult(commit, tuple(sorted(wanted)), skipped, note)
+
+
+class _Plumbing:
+    """Runs git commands that write, through GitPython, on the repository and index that are meant."""
+
+    def __init__(self, state: RepoState, index: Path | None = None) -> None:
+        import git
+
+        environment = {name: "" for name in FOREIGN_VARIABLES if name in os.environ}
+        if "GIT_OBJECT_DIRECTORY" in environment:
+            environment["GIT_OBJECT_DIRECTORY"] = str(state.common_dir / "objects")
+        environment |= QUIET_VARIABLES
+        environment["GIT_DIR"] = str(state.git_dir)
+        environment["GIT_COMMON_DIR"] = str(state.common_dir)
+        environment["GIT_WORK_TREE"] = str(state.root)
+        environment["GIT_INDEX_FILE"] = str(index or state.git_dir / "index")
+        self._git = git.Git(state.root)
+        self._git.update_environment(**environment)
+        self._git.set_persistent_git_options(c=list(SAFE_CONFIG))
+
+    def run(self, command: str, *arguments: str, data: bytes = b"") -> str:
+        """The output of a git command that reads `data`, without the last line end.
+
+        Raises:
+            AgentError: git refused or took longer than a minute.
+        """
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(data)
+            stdin.seek(0)
+            code, output, complaint = getattr(self._git, command.replace("-", "_"))(
+                *arguments,
+                istream=stdin,
+                with_extended_output=True,
+                with_exceptions=False,
+                kill_after_timeout=_WRITE_SECONDS,
+            )
+        if code != 0:
+            raise AgentError(f"git {command} failed: {Answer(code, b'', complaint).first_error}")
+        return output
+
+
+def _write_trees(git: _Plumbing, state: RepoState, wanted: Sequence[str]) -> tuple[str, str]:
+    """The ids of the last commit's tree and of the same tree with the present content of `wanted`."""
+    git.run("read-tree", state.head or "--empty")
+    old_tree = git.run("write-tree")
+    present = [
+        name for name in wanted if os.path.lexists(state.root / name) and not is_folder(state.root / name)
+    ]
+    gone = sorted(set(wanted) - set(present))
+    # First what is gone: a file can have made way for a folder of the same name.
+    git.run("update-index", "-z", "--force-remove", "--stdin", data=_nul_ended(gone))
+    git.run("update-index", "-z", "--add", "--remove", "--stdin", data=_nul_ended(present))
+    return old_tree, git.run("write-tree")
+
+
+def _update_index(state: RepoState, old_tree: str, new_tree: str) -> str:
+    """Takes the commit's files over into the index. A note for people if that is not possible."""
+    listing = ask(state.root, ["diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", old_tree, new_tree])
+    words = os.fsdecode(listing.output).split("\0")
+    entries = bytearray()
+    for meta, name in zip(words[::2], words[1::2], strict=False):
+        _, mode, _, content, _ = meta.split(" ")
+        entries += os.fsencode(f"{mode if mode != '000000' else '0'} {content}\t{name}\0")
+    git = _Plumbing(state)
+    problem = ""
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            git.run("update-index", "-z", "--index-info", data=bytes(entries))
+            return ""
+        except AgentError as error:
+            problem = error.message
+            if "index.lock" not in problem:
+                break
+            time.sleep(_LOCK_PAUSE_SECONDS)  # another git is at work in this repository
+    return f"the commit is made, but its files look changed until you run git add on them ({problem})"
+
+
+def _ignored(state: RepoState, names: Sequence[str]) -> set[str]:
+    if not names:
+        return set()
+    answer = ask(state.root, ["check-ignore", "-z", "--stdin"], data=_nul_ended(names))
+    return {os.fsdecode(name) for name in answer.output.split(b"\0") if name}
+
+
+def _nul_ended(names: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
+
+
+def _usable(workspace: Path) -> RepoState:
+    """The repository around `workspace`, ready for a branch or a commit.
+
+    Raises:
+        UsageError: it is not.
+    """
+    state = _inspect(workspace, os.environ, with_fingerprints=False)
+    if state.problem:
+        raise UsageError(state.problem)
+    if state.operation:
+        raise UsageError(f"a {state.operation} is in progress in {state.root}", "finish or abort it first")
+    return state

@@ -1,0 +1,198 @@
+"""How git is started, so that a repository cannot make it do more than asked.
+
+Only `agent.repo.git` uses this. A repository's own configuration can name programs for hooks, pagers,
+file monitors, filters and credentials; none of them runs for a question like "what is dirty here".
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SAFE_CONFIG = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=",
+    "core.sshCommand=false",
+    "credential.helper=",
+    "diff.external=",
+    "protocol.allow=never",
+    "commit.gpgSign=false",
+    "user.useConfigOnly=true",
+    "i18n.commitEncoding=UTF-8",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "status.renames=false",
+)
+
+# Where these come from a hook or a wrapper they point to another repository than the workspace's.
+FOREIGN_VARIABLES = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_EXTERNAL_DIFF",
+)
+
+QUIET_VARIABLES = {
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "",
+    "SSH_ASKPASS": "",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "false",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+
+_DEAF = (subprocess.DEVNULL, subprocess.DEVNULL)
+
+MISSING = "git is not installed or not on the PATH"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What git said. `code` is its exit status, 124 when it took too long, 127 when there is no git."""
+
+    code: int
+    output: bytes
+    error: str
+
+    @property
+    def first_error(self) -> str:
+        """The line that says what is wrong, without git's prefix."""
+        lines = [line.strip() for line in self.error.splitlines() if line.strip()]
+        chosen = next((line for line in lines if line.startswith(("fatal:", "error:"))), "".join(lines[:1]))
+        return chosen.removeprefix("fatal: ").removeprefix("error: ") or f"exit status {self.code}"
+
+
+def find_git(environment: Mapping[str, str]) -> str | None:
+    """The absolute path of git. A relative PATH entry is not trusted to hold it."""
+    found = shutil.which("git", path=environment.get("PATH", ""))
+    return found if found and Path(found).is_absolute() else None
+
+
+def ask(
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Iterable[tuple[str, str]] = (),
+    data: bytes = b"",
+    seconds: float = 20.0,
+) -> Answer:
+    """Runs `git ARGUMENTS` in `folder` without taking locks and waits for at most `seconds`.
+
+    `data` goes to its standard input, `overrides` are configuration keys and values. A git that takes
+    longer is killed with its children.
+    """
+    environment = os.environ if environment is None else environment
+    git = find_git(environment)
+    if git is None:
+        return Answer(127, b"", MISSING)
+    try:
+        process = _start(git, folder, arguments, child_environment(environment, overrides))
+    except OSError as error:
+        return Answer(127, b"", f"git cannot be started in {folder}: {error.strerror or error}")
+    try:
+        output, complaint = process.communicate(data, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        process.communicate()
+        return Answer(124, b"", f"git {arguments[0]} took longer than {seconds:g} seconds")
+    except BaseException:
+        _kill(process)
+        process.communicate()
+        raise
+    return Answer(process.returncode, output, complaint.decode("utf-8", "replace"))
+
+
+def ask_for_names(
+    folder: Path, arguments: Sequence[str], limit: int, seconds: float = 10.0
+) -> list[str] | None:
+    """The first `limit` names of a listing that ends each with NUL; None if git gives no listing.
+
+    Reading stops as soon as there are enough. After `seconds` what has come so far is returned.
+    """
+    git = find_git(os.environ)
+    if git is None:
+        return None
+    try:
+        process = _start(git, folder, arguments, child_environment(os.environ, ()), streams=_DEAF)
+    except OSError:
+        return None
+    watch = threading.Timer(seconds, _kill, [process])
+    watch.daemon = True
+    watch.start()
+    with process:
+        data = _read_names(process, limit)
+        watch.cancel()
+        _kill(process)
+    if process.returncode not in (0, -signal.SIGKILL):
+        return None
+    return [os.fsdecode(name) for name in data.split(b"\0")[:-1][:limit]]
+
+
+def _read_names(process: subprocess.Popen[bytes], limit: int) -> bytes:
+    if process.stdout is None:
+        return b""
+    data = b""
+    while data.count(b"\0") < limit and (chunk := os.read(process.stdout.fileno(), 1 << 16)):
+        data += chunk
+    return data
+
+
+def child_environment(environment: Mapping[str, str], overrides: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The environment for a git process that only looks."""
+    child = {name: value for name, value in environment.items() if name not in FOREIGN_VARIABLES}
+    child |= QUIET_VARIABLES
+    child["GIT_OPTIONAL_LOCKS"] = "0"
+    # Variables rather than `-c`: a key may hold an equals sign.
+    count = int(child.get("GIT_CONFIG_COUNT") or 0) if child.get("GIT_CONFIG_COUNT", "").isdigit() else 0
+    for number, (key, value) in enumerate(overrides, start=count):
+        child[f"GIT_CONFIG_KEY_{number}"] = key
+        child[f"GIT_CONFIG_VALUE_{number}"] = value
+        child["GIT_CONFIG_COUNT"] = str(number + 1)
+    return child
+
+
+def _start(
+    git: str,
+    folder: Path,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    streams: tuple[int, int] = (subprocess.PIPE, subprocess.PIPE),
+) -> subprocess.Popen[bytes]:
+    """`streams` are those for standard input and errors."""
+    settings = [word for setting in SAFE_CONFIG for word in ("-c", setting)]
+    return subprocess.Popen(
+        [git, *settings, *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=streams[0],
+        stdout=subprocess.PIPE,
+        stderr=streams[1],
+        start_new_session=True,
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
