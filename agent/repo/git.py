@@ -226,7 +226,8 @@ def _committed_between(before: RepoState, after: RepoState) -> list[str]:
 def _create_branch(workspace: Path, name: str) -> None:
     state = _usable(workspace)
     reference = f"refs/heads/{name}"
-    if name.startswith("-") or name == "HEAD" or ask(state.root, ["check-ref-format", reference]).code != 0:
+    odd = name.startswith("-") or name == "HEAD" or "\0" in name
+    if odd or ask(state.root, ["check-ref-format", reference]).code != 0:
         raise UsageError(f"{name!r} is not a valid branch name", "git help check-ref-format has the rules")
     if ask(state.root, ["show-ref", "--verify", "--quiet", reference]).code == 0 or name == state.branch:
         raise UsageError(f"the branch {name} exists already", "choose another name")
@@ -349,8 +350,10 @@ def _update_index(state: RepoState, old_tree: str, new_tree: str) -> str:
 def _ignored(state: RepoState, names: Sequence[str]) -> set[str]:
     if not names:
         return set()
-    answer = ask(state.root, ["check-ignore", "-z", "--stdin"], data=_nul_ended(names))
-    return {os.fsdecode(name) for name in answer.output.split(b"\0") if name}
+    # A name that begins with a colon would be taken for a pattern.
+    data = _nul_ended(f"./{name}" for name in names)
+    answer = ask(state.root, ["check-ignore", "-z", "--stdin"], data=data)
+    return {os.fsdecode(name).removeprefix("./") for name in answer.output.split(b"\0") if name}
 
 
 def _nul_ended(names: Iterable[str]) -> bytes:

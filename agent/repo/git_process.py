@@ -31,7 +31,7 @@ SAFE_CONFIG = (
     "status.renames=false",
 )
 
-# Where these come from a hook or a wrapper they point to another repository than the workspace's.
+# Where these come from a hook or a wrapper they are about another repository or another command.
 FOREIGN_VARIABLES = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -43,6 +43,10 @@ FOREIGN_VARIABLES = (
     "GIT_PREFIX",
     "GIT_QUARANTINE_PATH",
     "GIT_EXTERNAL_DIFF",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
 )
 
 QUIET_VARIABLES = {
@@ -53,7 +57,6 @@ QUIET_VARIABLES = {
     "SSH_ASKPASS": "",
     "GIT_PAGER": "cat",
     "GIT_EDITOR": "false",
-    "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
 }
 
