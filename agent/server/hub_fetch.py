@@ -17,7 +17,6 @@ from typing import Any
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 20.0
 ATTEMPTS = 4
-_CHUNK_BYTES = 1024 * 1024
 
 
 def main() -> int:
@@ -61,7 +60,8 @@ def _append(session: Any, url: str, headers: dict[str, str], part: Path) -> str:
         if status not in (200, 206):
             return _refusal(status)
         with part.open("ab" if status == 206 else "wb") as file:
-            for chunk in answer.iter_bytes(_CHUNK_BYTES):
+            # In the pieces that arrive: bigger ones would be lost with the connection.
+            for chunk in answer.iter_bytes():
                 # Without its starter it would go on writing into a file that the next start uses too.
                 if os.getppid() != starter:
                     return "the program that wanted the file is gone"

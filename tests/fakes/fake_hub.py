@@ -1,0 +1,52 @@
+"""A model hub on the loopback interface that serves one file, with faults on demand."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class FakeHub:
+    """`cut_after`: the first so many bytes of an answer are sent, then the connection is closed."""
+
+    content: bytes = b""
+    status: int = 200
+    cut_after: int | None = None
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def running_hub(hub: FakeHub) -> Iterator[FakeHub]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = self.headers["Range"]
+            hub.requests.append((self.path, wanted))
+            if hub.status != 200:
+                self.send_response(hub.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+            body = hub.content[start:]
+            self.send_response(206 if wanted else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            cut, hub.cut_after = hub.cut_after, None
+            self.wfile.write(body if cut is None else body[:cut])
+
+        def log_message(self, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hub.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

