@@ -50,9 +50,9 @@ def test_shows_the_change_the_passing_test_and_the_figures(tmp_path: Path):
     demo = run_demo(tmp_path, f"git apply '{PATCH}' && cat '{result}'")
 
     assert demo.returncode == 0, demo.stderr
-    before, after = demo.stderr.split("FAILED (failures=1)")
+    before, after = demo.stdout.split("FAILED (failures=1)")
     assert "AssertionError" in before
-    assert after.strip().endswith("OK")
+    assert "\nOK\n" in after
     assert "+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, booking.end))" in demo.stdout
     assert "12.2 tok/s" in demo.stdout
     assert "82.0% 82 of 100 drafted tokens" in demo.stdout
