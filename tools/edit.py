@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from agent.core.errors import AgentError
 from agent.core.tool import Access, FileDiff, ToolContext, ToolResult
 from tools._description import description_of
 from tools._edit.matching import Found, Match, find
@@ -39,6 +40,8 @@ class EditTool:
             return _edit(params, context)
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
+        except AgentError as error:  # the original could not be kept, so nothing was changed
+            return ToolResult(error.message, is_error=True)
 
 
 def _edit(params: EditParams, context: ToolContext) -> ToolResult:
@@ -58,8 +61,7 @@ def _edit(params: EditParams, context: ToolContext) -> ToolResult:
     new_data = encoded(name, text, before.format)
     context.ledger.before_change(path)
     replace_file(context.workspace, path, new_data)
-    if known:
-        context.ledger.record(path)
+    context.ledger.record(path)
     lines = _line_numbers(content, chosen)
     note = "" if found.level == "exact" else f" ({found.level} differed and was adapted)"
     return ToolResult(

@@ -4,9 +4,9 @@ from pydantic import BaseModel
 
 from agent.core.tool import Access, ToolContext, ToolResult
 from tools._description import description_of
+from tools._find.names import name_matcher
 from tools._text.encodings import presentable
 from tools._text.files import is_folder, require_file
-from tools._text.globs import name_matcher
 from tools._text.paths import RefusalError, resolve, shown
 
 MAX_NAMES = 100
@@ -33,7 +33,7 @@ class GlobTool:
 
 
 async def _found(params: GlobParams, context: ToolContext) -> ToolResult:
-    from tools._text.listing import list_files
+    from tools._find.listing import list_files
 
     folder = resolve(context.workspace, params.path or ".")
     if not is_folder(folder):

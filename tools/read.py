@@ -119,5 +119,5 @@ def _lines(text: io.TextIOWrapper) -> Iterator[tuple[str, int]]:
     while piece := text.readline(MAX_LINE_CHARACTERS):
         line, hidden = piece, 0
         while not piece.endswith("\n") and (piece := text.readline(1 << 16)):
-            hidden += len(piece)
+            hidden += len(piece.removesuffix("\n"))
         yield line.removesuffix("\n").removesuffix("\r"), hidden

@@ -9,14 +9,14 @@ from pydantic import BaseModel
 
 from agent.core.tool import Access, ToolContext, ToolResult
 from tools._description import description_of
+from tools._find.names import name_matcher
 from tools._text.encodings import presentable
 from tools._text.files import is_folder, require_file
-from tools._text.globs import name_matcher
 from tools._text.paths import RefusalError, reason, resolve, shown
 from tools._text.truncation import readable
 
 if TYPE_CHECKING:
-    from tools._text.searching import Hit, Search
+    from tools._find.search import Hit, Search
 
 MAX_MATCHES = 100
 MAX_CHARACTERS = 8 * 1024
@@ -44,6 +44,8 @@ class SearchTool:
         try:
             if not params.pattern:
                 raise RefusalError("pattern is empty. Give the text to look for.")
+            if "\0" in params.pattern:
+                raise RefusalError("pattern contains a zero byte, which no text has. Leave it out.")
             search, prefix = _prepared(params, context)
             return await _answer(params.pattern, search, prefix)
         except RefusalError as refusal:
@@ -76,7 +78,7 @@ class _Lines:
 
 def _prepared(params: SearchParams, context: ToolContext) -> tuple["Search", str]:
     """The search, and what to put before its file names so that they start at the workspace."""
-    from tools._text.searching import Search
+    from tools._find.search import Search
 
     given, name_pattern = params.path or ".", params.glob or ""
     if _WILDCARD.search(given) and not name_pattern:
@@ -108,7 +110,7 @@ def _acceptor(name_pattern: str) -> Callable[[str], bool]:
 
 
 async def _answer(pattern: str, search: "Search", prefix: str) -> ToolResult:
-    from tools._text.searching import PatternError
+    from tools._find.search import PatternError
 
     try:
         found = await _lines_of(pattern, False, search, prefix)

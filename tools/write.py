@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from agent.core.errors import AgentError
 from agent.core.tool import Access, FileDiff, ToolContext, ToolResult
 from tools._description import description_of
 from tools._edit.prefixes import cleaned_content, without_line_numbers
@@ -31,6 +32,8 @@ class WriteTool:
             return _write(params, context)
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
+        except AgentError as error:  # the original could not be kept, so nothing was changed
+            return ToolResult(error.message, is_error=True)
         except OSError as error:  # a name that is too long, a folder that may not be entered
             return ToolResult(f"{params.path} cannot be written: {reason(error)}.", is_error=True)
 

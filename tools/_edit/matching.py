@@ -36,7 +36,7 @@ def find(text: str, old: str, new: str) -> Found | None:
     At the tolerant levels whole lines are compared, blank lines around `old` do not count, and `new`
     is indented like the text that it replaces.
     """
-    exact = tuple(Match(at, at + len(old), new) for at in _occurrences(text, old))
+    exact = tuple(_exact(text, at, old, new) for at in _occurrences(text, old))
     if exact:
         return Found("exact", exact)
     wanted = _Block.of(old, new)
@@ -48,6 +48,15 @@ def find(text: str, old: str, new: str) -> Found | None:
         return Found("trailing space", matches)
     matches = wanted.matches(lines, _stripped)
     return Found("indentation", matches) if matches else None
+
+
+def _exact(text: str, at: int, old: str, new: str) -> Match:
+    start = at
+    if not new and old.endswith("\n"):
+        # The indentation of a line that is deleted must not be added to that of the next one.
+        line_start = text.rfind("\n", 0, at) + 1
+        start = line_start if not text[line_start:at].strip(_SPACE) else at
+    return Match(start, at + len(old), new)
 
 
 def _occurrences(text: str, old: str) -> list[int]:

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,14 +39,28 @@ def signal_group(leader: int, number: signal.Signals) -> None:
 
 
 def is_alive(leader: int) -> bool:
-    """Whether the group still has a member, be it only one that nobody has waited for."""
+    """Whether the group still has a member that is not dead."""
     try:
         os.killpg(leader, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    # Dead members count for the signal until their parent asks for them, which in a container without
+    # an init process may never happen.
+    processes = Path("/proc")
+    if not processes.is_dir():
+        return True
+    return any(_is_live_member(entry, leader) for entry in processes.iterdir() if entry.name.isdigit())
+
+
+def _is_live_member(process: Path, leader: int) -> bool:
+    try:
+        fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    state, group = fields[0], int(fields[2])  # see proc_pid_stat(5); the name before may hold anything
+    return group == leader and state not in (b"Z", b"X")
 
 
 def quiet_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""Text helpers that the tools share: encodings, truncation, paths, listings."""
+"""Text helpers that the tools share: encodings, line ends, truncation, paths, whole files."""

@@ -1,4 +1,4 @@
-"""A slow stand-in for ripgrep, run as `python search_worker.py` in a process of its own.
+"""A slow stand-in for ripgrep, run as `python worker.py` in a process of its own.
 
 A regular expression can take for ever and cannot be interrupted inside a thread; a process can be
 stopped. Uses nothing but the standard library, and so starts fast with `python -I -S`.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools._find import worker
+from tools._find.listing import in_repository, list_files
 from tools._process.lines import HelperOutcome, read_lines
-from tools._text import search_worker
-from tools._text.listing import in_repository, list_files
 from tools._text.paths import SKIPPED_FOLDERS
 
 LONGEST_LINE_BYTES = 4000
@@ -80,7 +80,7 @@ class Search:
         return [*arguments, f"--regexp={pattern}", "--", f"./{self.name}" if self.name else "./"]
 
     def _worker(self) -> list[str]:
-        return [sys.executable, "-I", "-S", search_worker.__file__]
+        return [sys.executable, "-I", "-S", worker.__file__]
 
     async def _worker_input(self, pattern: str, literal: bool) -> bytes:
         if self.name:

@@ -1,0 +1,1 @@
+"""Finding files and text in them, past everything that is ignored."""
