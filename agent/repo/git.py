@@ -82,19 +82,33 @@ async def create_branch(workspace: Path, name: str) -> None:
 
 
 async def commit_paths(
-    workspace: Path, paths: Iterable[Path], message: str, *, dirty_before: Iterable[Path] = ()
+    workspace: Path,
+    paths: Iterable[Path],
+    message: str,
+    before: RepoState | None = None,
+    *,
+    dirty_before: Iterable[Path] = (),
 ) -> CommitResult:
     """Commits the present content of `paths`, and nothing else, on top of HEAD.
 
-    Paths are absolute or from the repository's root. A path in `dirty_before` holds work of the person and
-    is skipped; so is one with staged changes that differ from its content now, an ignored one and one in
-    another repository. The index changes only for committed paths. No hooks run.
+    Paths are absolute or from the repository's root. A path that was dirty in `before`, the state before
+    the run, or is in `dirty_before` holds work of the person and is skipped; so is one with staged changes
+    that differ from its content now, an ignored one and one in another repository. The index changes only
+    for committed paths. No hooks run.
 
     Raises:
-        UsageError: there is no repository, git does not know who commits, or the message is empty.
+        UsageError: there is no repository, git does not know who commits, the message is empty, or it is
+            not known what was dirty before.
         AgentError: git refused; HEAD, index and files are as before.
     """
-    return await asyncio.to_thread(_commit_paths, workspace, list(paths), message, list(dirty_before))
+    theirs = list(dirty_before)
+    if before is not None and before.is_repo:
+        if before.problem:
+            raise UsageError(
+                f"nothing was committed, because your own changes are not known: {before.problem}"
+            )
+        theirs += before.dirty_paths()
+    return await asyncio.to_thread(_commit_paths, workspace, list(paths), message, theirs)
 
 
 def list_repo_files(folder: Path, limit: int) -> list[str] | None:

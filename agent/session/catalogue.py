@@ -16,6 +16,8 @@ MOST_SESSIONS = 200
 MOST_BYTES = 500 * 1000 * 1000
 ALWAYS_KEPT = 20
 
+# Any of these says how a session ended; the last one counts.
+_LAST_RECORDS = frozenset({"result", "turn_finished", "undo"})
 _TAIL_BYTES = 256 * 1024
 _HEADER_BYTES = 8 * 1024 * 1024
 
@@ -141,7 +143,7 @@ def _entries(folder: Path) -> Iterable[os.DirEntry[str]]:
 
 
 def _first_and_last(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header and the last `turn_finished` or `undo` record, without reading a long middle."""
+    """The header and the last record that tells a result, without reading a long middle."""
     try:
         with path.open("rb") as file:
             header = parse_line(file.readline(_HEADER_BYTES)) or {}
@@ -151,6 +153,6 @@ def _first_and_last(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
     for line in reversed(tail):
         record = parse_line(line)
-        if record is not None and record.get("type") in ("turn_finished", "undo"):
+        if record is not None and record.get("type") in _LAST_RECORDS:
             return header, record
     return header, {}

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent.core.errors import AgentError, UsageError
 from agent.core.tool import FileVersion
 from agent.session.kept import KeptFiles
+from agent.session.placing import put_back, remove_if_empty
 from agent.session.states import FileState, digest_of, relative_key
 
 
@@ -85,6 +86,34 @@ class SessionLedger:
             for key, file in self._kept.files.items()
             if file.foreign or (file.result is not None and self._present(key) != file.result)
         )
+
+    def roll_back(self) -> tuple[Path, ...]:
+        """Puts back what the session changed so far, so that it can start over; returns these paths.
+
+        Files that somebody else changed too stay as they are. The model has seen none of the others then.
+
+        Raises:
+            AgentError: the disk failed. Files before the one that is named are put back.
+        """
+        restored: list[Path] = []
+        for key, file in self._kept.files.items():
+            path = self.workspace / key
+            present = self._present(key)
+            if present == file.original or file.foreign or present != file.result:
+                continue
+            try:
+                self._kept.contents.keep(path)  # nothing is lost, not even a failed attempt
+                path.parent.mkdir(parents=True, exist_ok=True)
+                put_back(file.original, path, self._kept.contents)
+            except OSError as error:
+                raise AgentError(f"cannot put back {path}: {error.strerror or error}") from error
+            self._settle(key)
+            self._seen.pop(self._target(path), None)
+            restored.append(path)
+        for path in restored:
+            for folder in reversed(self._kept.files[relative_key(self.workspace, path)].made_folders):
+                remove_if_empty(self.workspace / folder)
+        return tuple(restored)
 
     @contextmanager
     def own_changes(self) -> Iterator[None]:

@@ -6,8 +6,6 @@ undoing twice is redoing.
 """
 
 import os
-import secrets as random_source
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +13,12 @@ from pathlib import Path
 from agent.core.errors import AgentError, UsageError
 from agent.session.catalogue import find_session, remove_session, session_folders
 from agent.session.kept import KeptFiles, contents_of, load_kept
+from agent.session.placing import prepared, put_back, remove_if_empty, remove_own
 from agent.session.states import (
     ABSENT,
     ContentStore,
     FileState,
     KeptFile,
-    copy_and_digest,
     relative_key,
     state_of,
 )
@@ -187,7 +185,7 @@ def _stage(plan: UndoPlan, kept: KeptFiles, progress: _Progress) -> None:
             progress.staged.append(_Staged(step, None))
             continue
         _make_folders(destination.parent, progress)
-        progress.staged.append(_Staged(step, _prepared(step.original, destination, contents)))
+        progress.staged.append(_Staged(step, prepared(step.original, destination, contents)))
 
 
 def _put_in_place(plan: UndoPlan, kept: KeptFiles, progress: _Progress, replace: Replace) -> None:
@@ -205,7 +203,7 @@ def _put_in_place(plan: UndoPlan, kept: KeptFiles, progress: _Progress, replace:
             replace(staged.ready, destination)
     for staged in progress.staged:
         for folder in reversed(staged.step.made_folders):
-            _remove_if_empty(plan.workspace / folder)
+            remove_if_empty(plan.workspace / folder)
 
 
 def _being_changed(plan: UndoPlan, step: UndoStep) -> UndoRefusedError:
@@ -225,44 +223,15 @@ def _take_back(workspace: Path, kept: KeptFiles, progress: _Progress) -> bool:
                 clean = False
                 continue
             destination.parent.mkdir(parents=True, exist_ok=True)
-            _put_back(staged.step.present, destination, kept.contents)
+            put_back(staged.step.present, destination, kept.contents)
         except OSError:
             clean = False
     for staged in progress.staged:
         if staged.ready is not None:
-            _remove_own(staged.ready)
+            remove_own(staged.ready)
     for folder in reversed(progress.made_folders):
-        _remove_if_empty(folder)
+        remove_if_empty(folder)
     return clean
-
-
-def _put_back(state: FileState, destination: Path, contents: ContentStore) -> None:
-    if state == ABSENT:
-        destination.unlink(missing_ok=True)
-    else:
-        _prepared(state, destination, contents).replace(destination)
-
-
-def _prepared(state: FileState, destination: Path, contents: ContentStore) -> Path:
-    """A new file or link beside `destination` that only has to be renamed.
-
-    Raises:
-        OSError: it cannot be written, or the kept bytes are damaged.
-    """
-    if state.kind == "link":
-        link = destination.parent / f".undo-{random_source.token_hex(8)}"
-        link.symlink_to(state.content)
-        return link
-    descriptor, name = tempfile.mkstemp(prefix=".undo-", dir=destination.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file, contents.path_of(state.content).open("rb") as source:
-            if copy_and_digest(source, file.write) != state.content:
-                raise OSError(f"the kept content of {destination.name} is damaged")
-            os.fchmod(file.fileno(), state.mode)
-    except BaseException:
-        _remove_own(Path(name))
-        raise
-    return Path(name)
 
 
 def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentStore, workspace: Path) -> str:
@@ -329,17 +298,3 @@ def _make_folders(folder: Path, progress: _Progress) -> None:
     for candidate in reversed(missing):
         candidate.mkdir(exist_ok=True)
         progress.made_folders.append(candidate)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return
-
-
-def _remove_own(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return

@@ -1,6 +1,7 @@
 """Branches and commits of a run, with a person's own work lying around."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,13 +122,26 @@ async def test_a_file_with_my_work_in_it_is_not_committed(busy: Path, git: Git) 
     write(busy / "a.txt", "by the run\n")
     mine = own_work(git, busy)[1]
     paths = [busy / "b.txt", busy / "notes.txt", busy / "a.txt"]
-    result = await commit_paths(busy, paths, "x", dirty_before=before.dirty_paths())
+    result = await commit_paths(busy, paths, "x", before)
     assert result.committed == ("a.txt",)
     assert dict(result.skipped) == {
         "b.txt": "it had uncommitted changes of yours before",
         "notes.txt": "it had uncommitted changes of yours before",
     }
     assert own_work(git, busy)[1] == mine
+
+
+async def test_a_file_that_somebody_changed_during_the_run_can_be_left_out(repo: Path) -> None:
+    write(repo / "a.txt", "mine and the run's\n")
+    result = await commit_paths(repo, [repo / "a.txt"], "x", dirty_before=[repo / "a.txt"])
+    assert (result.commit, result.committed) == (None, ())
+
+
+async def test_nothing_is_committed_when_my_own_changes_are_not_known(repo: Path) -> None:
+    unknown = replace(await inspect(repo), problem="git status took longer than 20 seconds")
+    write(repo / "a.txt", "by the run\n")
+    with pytest.raises(UsageError, match="your own changes are not known"):
+        await commit_paths(repo, [repo / "a.txt"], "x", unknown)
 
 
 async def test_what_i_staged_during_the_run_is_not_overwritten(repo: Path, git: Git) -> None:

@@ -184,6 +184,39 @@ def test_a_command_of_ours_does_not_take_over_what_somebody_changed_before_it(
     assert ledger.foreign_files() == (workspace / "a.py",)
 
 
+def test_rolling_back_gives_a_fresh_start_and_is_undone_like_anything_else(
+    ledger: SessionLedger, workspace: Path, session: Path
+) -> None:
+    change(ledger, workspace / "a.py", "two\n")
+    (workspace / "new").mkdir()
+    ledger.before_change(workspace / "new" / "b.py")
+    change(ledger, workspace / "new" / "b.py", "b\n")
+    assert ledger.roll_back() == (workspace / "a.py", workspace / "new" / "b.py")
+    assert (workspace / "a.py").read_bytes() == b"one\n"
+    assert not (workspace / "new" / "b.py").exists()
+    assert ledger.seen(workspace / "a.py") is None
+    assert ledger.changed_files() == ledger.foreign_files() == ()
+    change(ledger, workspace / "a.py", "three\n")
+    assert ledger.changed_files() == (workspace / "a.py",)
+    assert ledger.roll_back() == (workspace / "a.py",)
+
+
+def test_rolling_back_removes_the_folders_that_were_made(ledger: SessionLedger, workspace: Path) -> None:
+    ledger.before_change(workspace / "new" / "deep" / "b.py")
+    (workspace / "new" / "deep").mkdir(parents=True)
+    (workspace / "new" / "deep" / "b.py").touch()
+    ledger.record(workspace / "new" / "deep" / "b.py")
+    ledger.roll_back()
+    assert not (workspace / "new").exists()
+
+
+def test_rolling_back_leaves_what_somebody_else_changed(ledger: SessionLedger, workspace: Path) -> None:
+    change(ledger, workspace / "a.py", "two\n")
+    (workspace / "a.py").write_text("theirs\n", encoding="utf-8")
+    assert ledger.roll_back() == ()
+    assert (workspace / "a.py").read_bytes() == b"theirs\n"
+
+
 def test_a_tool_that_does_not_record_is_still_understood(
     ledger: SessionLedger, workspace: Path, session: Path
 ) -> None:

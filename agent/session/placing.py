@@ -1,0 +1,58 @@
+"""Putting a kept state back in place."""
+
+import os
+import secrets as random_source
+import tempfile
+from pathlib import Path
+
+from agent.session.states import ABSENT, ContentStore, FileState, copy_and_digest
+
+
+def put_back(state: FileState, destination: Path, contents: ContentStore) -> None:
+    """Makes `destination` what `state` says, in one step.
+
+    Raises:
+        OSError: it cannot be written, or the kept bytes are damaged.
+    """
+    if state == ABSENT:
+        destination.unlink(missing_ok=True)
+    else:
+        prepared(state, destination, contents).replace(destination)
+
+
+def prepared(state: FileState, destination: Path, contents: ContentStore) -> Path:
+    """A new file or link beside `destination` that only has to be renamed.
+
+    Raises:
+        OSError: it cannot be written, or the kept bytes are damaged.
+    """
+    if state.kind == "link":
+        link = destination.parent / f".undo-{random_source.token_hex(8)}"
+        link.symlink_to(state.content)
+        return link
+    descriptor, name = tempfile.mkstemp(prefix=".undo-", dir=destination.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file, contents.path_of(state.content).open("rb") as source:
+            if copy_and_digest(source, file.write) != state.content:
+                raise OSError(f"the kept content of {destination.name} is damaged")
+            os.fchmod(file.fileno(), state.mode)
+    except BaseException:
+        remove_own(Path(name))
+        raise
+    return Path(name)
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Deletes a folder unless something is in it."""
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def remove_own(path: Path) -> None:
+    """Deletes a temporary file of ours, if it can be."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return
