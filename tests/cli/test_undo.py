@@ -1,0 +1,198 @@
+"""`agent undo` and `agent session` as a person meets them."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.cli import session, undo
+from agent.core.errors import AgentError, UsageError
+from agent.session.ledger import SessionLedger
+from agent.session.store import SessionStore
+
+EVENTS = [
+    {"type": "user_message", "text": "Fix it\nplease"},
+    {"type": "tool_started", "tool": "edit", "arguments": {"path": "a.py"}},
+    {"type": "tool_finished", "tool": "edit", "outcome": "ok", "text": "x\n" * 30, "seconds": 0.5},
+    {"type": "check_finished", "command": "make test", "passed": False, "text": "boom", "seconds": 1},
+    {"type": "assistant_message", "text": "Done \x1b[31mred", "reasoning": "hm"},
+    {"type": "something_new", "value": 1},
+    {"type": "turn_finished", "reason": "step_limit", "detail": "30 steps"},
+    {"type": "result", "exit_code": 3, "reason": "step_limit", "files_changed": ["a.py"], "commit": None},
+]
+
+
+def agent(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    subparsers = parser.add_subparsers(required=True)
+    undo.add_parser(subparsers)
+    session.add_parser(subparsers)
+    parsed = parser.parse_args(arguments)
+    return parsed.func(parsed)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    workspace = tmp_path / "work"
+    (workspace / "src").mkdir(parents=True)
+    (workspace / "a.py").write_text("old\n", encoding="utf-8")
+    monkeypatch.chdir(workspace)
+    return workspace
+
+
+def record_run(workspace: Path, task: str, files: dict[str, str]) -> str:
+    with SessionStore.create(workspace.parent / "state", workspace, task=task) as store:
+        ledger = SessionLedger(workspace, store.folder)
+        for name, text in files.items():
+            ledger.before_change(workspace / name)
+            (workspace / name).write_text(text, encoding="utf-8")
+            ledger.record(workspace / name)
+        ledger.close()
+        for event in EVENTS:
+            store.append(event)
+    return store.id
+
+
+def test_undo_puts_back_names_the_files_and_says_how_to_return(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = record_run(workspace, "x", {"a.py": "new\n", "b.py": "new\n"})
+    assert agent("undo") == 0
+    out, err = capsys.readouterr()
+    assert out == "restored  a.py\ndeleted  b.py\n"
+    assert f"undid {run}; to take that back: agent undo " in err
+    assert (workspace / "a.py").read_text(encoding="utf-8") == "old\n"
+    assert agent("undo", err.split()[-1]) == 0
+    assert (workspace / "b.py").read_text(encoding="utf-8") == "new\n"
+
+
+def test_undo_works_from_a_subfolder_and_from_elsewhere(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record_run(workspace, "x", {"a.py": "new\n"})
+    monkeypatch.chdir(workspace / "src")
+    agent("undo")
+    assert (workspace / "a.py").read_text(encoding="utf-8") == "old\n"
+    monkeypatch.chdir(tmp_path)
+    agent("undo", "-C", "work")
+    assert (workspace / "a.py").read_text(encoding="utf-8") == "new\n"
+
+
+def test_undo_refuses_with_exit_code_1_and_each_file_on_its_line(workspace: Path) -> None:
+    record_run(workspace, "x", {"a.py": "new\n", "b.py": "new\n", "c.py": "new\n"})
+    for name in ("a.py", "c.py"):
+        (workspace / name).write_text("mine\n", encoding="utf-8")
+    with pytest.raises(AgentError) as refusal:
+        agent("undo")
+    assert refusal.value.exit_code == 1
+    assert [line.split(":")[0].strip() for line in refusal.value.message.splitlines()[1:]] == ["a.py", "c.py"]
+    assert (workspace / "b.py").exists()
+
+
+def test_a_second_undo_of_the_same_session_has_nothing_to_do(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = record_run(workspace, "x", {"a.py": "new\n"})
+    agent("undo", run)
+    capsys.readouterr()
+    assert agent("undo", run) == 0
+    assert capsys.readouterr() == ("", f"every file is already as it was before {run}\n")
+
+
+def test_the_list_of_undo_says_which_files_are_in_the_way(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = record_run(workspace, "first\ntask", {"a.py": "new\n", "b.py": "new\n"})
+    record_run(workspace, "changed nothing", {})
+    (workspace / "a.py").write_text("mine\n", encoding="utf-8")
+    assert agent("undo", "--list") == 0
+    assert capsys.readouterr().out == (
+        f"{run}  first task\n    a.py  (somebody else changed it since)\n    b.py\n"
+    )
+    assert (workspace / "a.py").read_text(encoding="utf-8") == "mine\n"
+
+
+def test_nothing_to_undo_and_an_unknown_session_are_usage_errors(workspace: Path) -> None:
+    with pytest.raises(UsageError, match="nothing to undo"):
+        agent("undo")
+    with pytest.raises(UsageError, match="no session 'nope'"):
+        agent("undo", "nope")
+    with pytest.raises(UsageError, match="is not a folder"):
+        agent("undo", "-C", "nowhere")
+
+
+def test_sessions_are_listed_newest_first(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = record_run(workspace, "first task\x1b[2J", {"a.py": "new\n"})
+    second = record_run(workspace, "second task", {})
+    assert agent("session", "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"{second}  step limit       0 files  second task",
+        f"{first}  step limit        1 file  first task\\x1b[2J",
+    ]
+
+
+def test_a_session_is_shown_readable_without_terminal_tricks(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = record_run(workspace, "x", {})
+    assert agent("session", "show") == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert shown.splitlines()[0] == f"session {run} in {workspace}"
+    assert shown.splitlines()[2:] == [
+        "> Fix it",
+        "> please",
+        '• edit {"path": "a.py"}',
+        "  ok after 0.5 s",
+        *["  | x"] * 12,
+        "  | … 18 more lines",
+        "check failed after 1.0 s: make test",
+        "  | boom",
+        "~ hm",
+        "Done \\x1b[31mred",
+        'something_new {"value": 1}',
+        "= step limit: 30 steps",
+        "exit code 3",
+        "changed: a.py",
+    ]
+
+
+def test_a_session_is_shown_raw_as_it_was_recorded(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = record_run(workspace, "x", {})
+    assert agent("session", "show", run, "--raw") == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()][1:] == EVENTS
+
+
+def test_sessions_are_removed_only_if_all_names_are_right(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = (record_run(workspace, "x", {}) for _ in range(2))
+    with pytest.raises(UsageError, match="no session 'nope'"):
+        agent("session", "rm", first, "nope")
+    assert agent("session", "rm", first) == 0
+    assert capsys.readouterr().out == f"removed  {first}\n"
+    agent("session", "list")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [second]
+
+
+def test_an_empty_folder_has_no_sessions_to_list_or_show(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agent("session", "list") == 0
+    assert capsys.readouterr().out == ""
+    with pytest.raises(UsageError, match="no sessions in"):
+        agent("session", "show")
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 100, b"[1]\nnot json\n{}\n", b'{"type":5,"text":[1]}\n'])
+def test_a_damaged_record_is_shown_as_far_as_it_goes(workspace: Path, damage: bytes) -> None:
+    run = record_run(workspace, "x", {})
+    (record,) = (workspace.parent / "state" / "sessions").glob(f"*/{run}/events.jsonl")
+    record.write_bytes(damage)
+    assert agent("session", "show") == 0
+    assert agent("session", "list") == 0
