@@ -59,5 +59,5 @@ class DownloadBar:
         amount = f"{show_bytes(done)} of {show_bytes(total)}"
         step = percent // _LINE_EVERY_PERCENT
         self._line.show(
-            f"{self._name} [{bar}] {percent:3d}% {amount}, {label}", f"{step} {label.partition(' (')[0]}"
+            f"{self._name} [{bar}] {percent:3d}% {amount}, {label}", f"{step} {label.partition(' ')[0]}"
         )

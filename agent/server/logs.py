@@ -27,6 +27,13 @@ FailureKind = Literal[
 ]
 _TAIL_BYTES = 256 * 1024
 _LONGEST_LINE = 300
+_STAGES = (
+    ("loading model", "loading the model"),
+    ("loading draft model", "loading the draft model"),
+    ("threadpool init", "preparing the context"),
+    ("initializing, n_slots", "preparing the slots"),
+    ("listening on", "up"),
+)
 _TIME_AND_LEVEL = re.compile(r"^[\d.]+ [A-Z] ")
 
 
@@ -183,6 +190,13 @@ def read_tail(log_file: Path, limit: int = _TAIL_BYTES) -> str:
             return file.read().decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def stage(log_text: str) -> str:
+    """How far a start has come, in words for people."""
+    reached = {log_text.rfind(sign): words for sign, words in _STAGES}
+    latest = max(reached)
+    return reached[latest] if latest >= 0 else "starting the engine"
 
 
 def last_line(log_text: str) -> str:

