@@ -4,10 +4,11 @@ Small models seldom find out of a wrong turn by themselves, but another sample f
 cheap: the server still has the prompt in its cache.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from agent.core.cancel import closing
 from agent.core.events import (
     Event,
     Notice,
@@ -42,9 +43,7 @@ class Attempts(Protocol):
         ...
 
 
-async def run_attempts(
-    system_text: str, prompt: str, attempts: Attempts, on_conversation: Callable[[Conversation], None]
-) -> AsyncIterator[Event]:
+async def run_attempts(system_text: str, prompt: str, attempts: Attempts) -> AsyncIterator[Event]:
     """Runs a turn, and again from the start while it fails and attempts are left.
 
     Yields the events of all attempts; the one `TurnFinished` at the end sums them up.
@@ -54,13 +53,13 @@ async def run_attempts(
         spent = total(end.stats for end in finished)
         services = attempts.services(attempt, spent, sum(end.steps for end in finished))
         conversation = Conversation(messages=[SystemMessage(system_text)])
-        on_conversation(conversation)
         yield TurnStarted(attempt=attempt)
-        async for event in run_turn(conversation, prompt, services):
-            if isinstance(event, TurnFinished):
-                finished.append(event)
-            else:
-                yield event
+        async with closing(run_turn(conversation, prompt, services)) as events:
+            async for event in events:
+                if isinstance(event, TurnFinished):
+                    finished.append(event)
+                else:
+                    yield event
         end = finished[-1]
         if attempt == attempts.count or end.reason not in _WORTH_ANOTHER:
             break

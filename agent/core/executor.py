@@ -8,11 +8,15 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
+from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
+from agent.core.errors import AgentError
 from agent.core.events import ToolFinished, ToolOutcome, ToolOutput, ToolStarted
 from agent.core.messages import ToolCall, ToolMessage
 from agent.core.tool import Tool, ToolContext, ToolResult
 
 ExecutorItem = ToolStarted | ToolOutput | ToolFinished | ToolMessage
+# So much of a result is always shown, however full the context window is.
+LEAST_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,19 @@ class Gate(Protocol):
     """Decides whether a call may run. May wait for a person."""
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a call ended; `seconds` without the time that the gate waited for a person."""
+
+    outcome: ToolOutcome
+    result: ToolResult
+    decision: str = ""
+    seconds: float = 0.0
+
+
+_CANCELLED = ToolResult("Cancelled before it ended.", is_error=True)
 
 
 class ToolExecutor:
@@ -49,97 +66,107 @@ class ToolExecutor:
         self._clock = clock
 
     async def execute(self, call: ToolCall, cancel: asyncio.Event) -> AsyncIterator[ExecutorItem]:
-        """Yields exactly one `ToolStarted` and one `ToolFinished`, then the message for the model."""
+        """Yields exactly one `ToolStarted` and one `ToolFinished`, then the message for the model.
+
+        When `cancel` is set the tool is stopped, or not even begun.
+        """
         yield ToolStarted(call_id=call.id, tool=call.name, arguments=call.arguments)
-        started = self._clock()
-        decision = ""
-        tool = self._tools.get(call.name)
-        params = self._validate(tool, call)
-        if tool is None or isinstance(params, str):
-            outcome, result = "error", ToolResult(str(params), is_error=True)
-        else:
-            verdict = await self._gate.decide(tool, call.arguments)
-            decision = verdict.reason
-            if not verdict.allowed:
-                outcome, result = "denied", ToolResult(f"Denied: {verdict.reason}", is_error=True)
-            else:
-                running = self._run(tool, params, call.id, cancel)
-                outcome, result = "cancelled", ToolResult("Cancelled.", is_error=True)
-                async for item in running:
-                    if isinstance(item, ToolOutput):
-                        yield item
-                    else:
-                        outcome, result = item
-        text = self._capped(result.model_text)
+        ended = _Ended("cancelled", _CANCELLED)
+        async with closing(self._settle(call, cancel)) as items:
+            async for item in items:
+                if isinstance(item, _Ended):
+                    ended = item
+                else:
+                    yield item
+        text = self._capped(ended.result.model_text)
         yield ToolFinished(
             call_id=call.id,
             tool=call.name,
-            outcome=outcome,
+            outcome=ended.outcome,
             text=text,
-            seconds=round(self._clock() - started, 4),
-            decision=decision,
-            diffs=result.diffs,
+            seconds=round(ended.seconds, 4),
+            decision=ended.decision,
+            diffs=ended.result.diffs,
         )
-        yield ToolMessage(call_id=call.id, tool_name=call.name, text=text, is_error=result.is_error)
+        yield ToolMessage(call_id=call.id, tool_name=call.name, text=text, is_error=ended.result.is_error)
 
-    def _validate(self, tool: Tool | None, call: ToolCall) -> BaseModel | str:
+    async def _settle(self, call: ToolCall, cancel: asyncio.Event) -> AsyncIterator[ToolOutput | _Ended]:
+        tool = self._tools.get(call.name)
         if tool is None:
-            return f"There is no tool {call.name!r}. The tools are: {', '.join(self._tools)}."
+            known = f"There is no tool {call.name!r}. The tools are: {', '.join(self._tools)}."
+            yield _Ended("error", ToolResult(known, is_error=True))
+            return
         try:
-            return tool.params.model_validate(dict(call.arguments))
+            params = tool.params.model_validate(dict(call.arguments))
         except ValidationError as error:
-            return f"Wrong arguments for {call.name}: {_explain(error)}"
+            wrong = f"Wrong arguments for {call.name}: {_explain(error)}"
+            yield _Ended("error", ToolResult(wrong, is_error=True))
+            return
+        try:
+            verdict = await unless_cancelled(self._gate.decide(tool, call.arguments), cancel)
+        except InterruptedRunError:
+            return
+        if not verdict.allowed:
+            denied = ToolResult(f"Denied: {verdict.reason}", is_error=True)
+            yield _Ended("denied", denied, verdict.reason)
+            return
+        async with closing(self._run(tool, params, call.id, cancel)) as items:
+            async for item in items:
+                yield replace(item, decision=verdict.reason) if isinstance(item, _Ended) else item
 
     async def _run(
         self, tool: Tool, params: BaseModel, call_id: str, cancel: asyncio.Event
-    ) -> AsyncIterator[ToolOutput | tuple[ToolOutcome, ToolResult]]:
-        output: asyncio.Queue[str] = asyncio.Queue()
+    ) -> AsyncIterator[ToolOutput | _Ended]:
+        """Passes output on while the tool works, then how it ended. A set `cancel` stops the tool first."""
+        if cancel.is_set():
+            return
+        started = self._clock()
+        output: asyncio.Queue[str | None] = asyncio.Queue()
         context = replace(self._context, emit=output.put_nowait)
         work = asyncio.ensure_future(tool.run(params, context))
+        work.add_done_callback(lambda _: output.put_nowait(None))
         stop = asyncio.ensure_future(cancel.wait())
+        stop.add_done_callback(lambda _: work.cancel())
         try:
-            while not work.done() and not stop.done():
-                listen = asyncio.ensure_future(output.get())
-                await asyncio.wait({work, stop, listen}, return_when=asyncio.FIRST_COMPLETED)
-                if listen.done():
-                    yield ToolOutput(call_id=call_id, text=listen.result())
-                else:
-                    listen.cancel()
-            while not output.empty():
-                yield ToolOutput(call_id=call_id, text=output.get_nowait())
-            if not work.done():
-                yield "cancelled", ToolResult("Cancelled by the user.", is_error=True)
-                return
-            yield _outcome(work)
+            while (text := await output.get()) is not None:
+                yield ToolOutput(call_id=call_id, text=text)
+            outcome, result = _outcome(work, tool.name)
+            yield _Ended(outcome, result, seconds=self._clock() - started)
         finally:
+            work.cancel()
             stop.cancel()
-            if not work.done():
-                work.cancel()
-                await asyncio.wait({work})
+            await asyncio.gather(work, stop, return_exceptions=True)
 
     def _capped(self, text: str) -> str:
-        limit = max(200, self._result_limit())
+        limit = max(LEAST_CHARACTERS, self._result_limit())
         if len(text) <= limit:
             return text
         head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
         return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
 
 
-def _outcome(work: "asyncio.Future[ToolResult]") -> tuple[ToolOutcome, ToolResult]:
+def _outcome(work: "asyncio.Future[ToolResult]", name: str) -> tuple[ToolOutcome, ToolResult]:
+    """What became of a tool. One that fails in a way it did not foresee must not end the session."""
     if work.cancelled():
-        return "cancelled", ToolResult("Cancelled.", is_error=True)
+        return "cancelled", _CANCELLED
     error = work.exception()
     if error is None:
         result = work.result()
         return ("error" if result.is_error else "ok"), result
-    if isinstance(error, OSError):
-        return "error", ToolResult(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), True)
-    raise error
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return "error", ToolResult(f"{error.strerror}{where}", is_error=True)
+    if isinstance(error, AgentError | OSError):
+        return "error", ToolResult(str(error), is_error=True)
+    if not isinstance(error, Exception):
+        raise error
+    return "error", ToolResult(f"{name} failed: {type(error).__name__}: {error}", is_error=True)
 
 
 def _explain(error: ValidationError) -> str:
     problems = []
     for item in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in item["loc"])
-        problems.append(f"{place}: {item['msg'].lower()}" if place else item["msg"])
+        message = item["msg"][:1].lower() + item["msg"][1:]
+        problems.append(f"{place}: {message}" if place else message)
     return "; ".join(problems)

@@ -1,6 +1,7 @@
 """What ends a turn that does not end by itself: limits, and a model that goes in circles."""
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,14 +12,28 @@ from agent.core.events import TurnReason
 from agent.core.messages import ToolCall
 from agent.core.stats import StepStats
 
+_DECIMAL = re.compile(r"\d+\.\d+")
+
 
 @dataclass(slots=True)
 class TurnState:
-    """What a guard may look at. `calls` are the calls of the last step."""
+    """What a guard may look at.
+
+    `context_tokens` is what the conversation took up after the last step, without a reply that was dropped.
+    `calls` are the calls of the last step, `results` the texts that they gave and `changed` the ones that
+    changed files, both by the id of the call.
+    """
 
     steps: int = 0
     stats: list[StepStats] = field(default_factory=list)
+    context_tokens: int = 0
     calls: tuple[ToolCall, ...] = ()
+    results: dict[str, str] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+
+    def begin_step(self) -> None:
+        self.steps += 1
+        self.calls, self.results, self.changed = (), {}, set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +74,10 @@ class AttemptLimit:
 
 
 class TimeLimit:
-    """Counts from its creation, over all attempts of a run; 0 seconds mean no limit."""
+    """Counts from its creation, over all attempts of a run; 0 seconds mean no limit.
+
+    Besides ending a turn between two steps, it makes the turn loop stop what is running when time is up.
+    """
 
     def __init__(self, max_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_seconds = max_seconds
@@ -74,8 +92,9 @@ class TimeLimit:
         return max(0.0, self._started + self._max_seconds - self._clock())
 
     def check(self, state: TurnState) -> Stop | None:
-        if self.remaining != 0.0:
-            return None
+        return self.stop() if self.remaining == 0.0 else None
+
+    def stop(self) -> Stop:
         return Stop("time_limit", f"the limit of {self._max_seconds:g} seconds is reached (max_seconds)")
 
 
@@ -104,20 +123,27 @@ class ContextBudget:
 
     def check(self, state: TurnState) -> Stop | None:
         window = self._context_tokens()
-        if window <= 0 or not state.stats:
+        used = state.context_tokens
+        if window <= 0 or not used:
             return None
-        used = state.stats[-1].context_tokens
         if used + self._reserve <= window:
             return None
         return Stop("context_full", f"the context window of {window} tokens is full ({used} used)")
 
 
 class RepetitionGuard:
-    """Ends a turn when the same call with the same arguments keeps coming."""
+    """Ends a turn when the same call keeps coming and gets nowhere.
+
+    Running the tests again after a change is no circle, so a change of a file forgets the calls that
+    changed none, and a call with another result than before counts as another one. Decimal numbers in
+    results are left out of that, because they are mostly times. A change that is made again and again is
+    undone again and again, so those are never forgotten.
+    """
 
     def __init__(self, allowed: int = 3) -> None:
         self._allowed = allowed
-        self._seen: Counter[str] = Counter()
+        self._idle: Counter[str] = Counter()
+        self._changing: Counter[str] = Counter()
         self._last_step = 0
 
     def check(self, state: TurnState) -> Stop | None:
@@ -126,7 +152,13 @@ class RepetitionGuard:
         self._last_step = state.steps
         for call in state.calls:
             key = f"{call.name} {json.dumps(call.arguments, sort_keys=True, default=str)}"
-            self._seen[key] += 1
-            if self._seen[key] >= self._allowed:
+            if call.id in state.changed:
+                self._idle.clear()
+                seen = self._changing
+            else:
+                key += _DECIMAL.sub("#", state.results.get(call.id, ""))
+                seen = self._idle
+            seen[key] += 1
+            if seen[key] >= self._allowed:
                 return Stop("gave_up", f"the model made the same {call.name} call {self._allowed} times")
         return None

@@ -1,9 +1,11 @@
 """The turn loop: an async generator that takes a prompt and yields typed events until the turn is over."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from agent.core.cancel import InterruptedRunError, closing, halting, unless_cancelled
 from agent.core.events import (
     AssistantReplied,
     Event,
@@ -16,38 +18,17 @@ from agent.core.events import (
     TurnReason,
     UserMessageAdded,
 )
-from agent.core.executor import ToolExecutor
-from agent.core.limits import Guard, Stop, TurnState
-from agent.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from agent.core.model import Model, Reply
+from agent.core.guide import Offer
+from agent.core.limits import TimeLimit, TurnState
+from agent.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from agent.core.model import ModelItem, Reply
 from agent.core.stats import total
-from agent.core.verifier import Verdict, Verifier
+from agent.core.turn import Conversation, TurnServices
+from agent.core.verifier import Verdict
 
 FINISH_TOOL = "finish"
 BAD_REPLIES_ALLOWED = 3
 FAILED_FINISHES_ALLOWED = 3
-
-
-@dataclass(slots=True, kw_only=True)
-class Conversation:
-    """The messages of a session. Only ever appended to, so that the server's prompt cache holds."""
-
-    messages: list[Message] = field(default_factory=list)
-
-    def add(self, message: Message) -> None:
-        self.messages.append(message)
-
-
-@dataclass(slots=True, kw_only=True)
-class TurnServices:
-    """What a turn works with. `cancel` may be set at any time from the same event loop."""
-
-    model: Model
-    executor: ToolExecutor
-    guards: Sequence[Guard]
-    verifier: Verifier | None = None
-    reply_tokens: int = 2048
-    cancel: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 async def run_turn(conversation: Conversation, prompt: str, services: TurnServices) -> AsyncIterator[Event]:
@@ -55,14 +36,19 @@ async def run_turn(conversation: Conversation, prompt: str, services: TurnServic
 
     Yields the events of the turn; `TurnFinished` is always the last one.
     """
-    turn = _Turn(conversation, services)
-    conversation.add(UserMessage(prompt))
-    yield UserMessageAdded(text=prompt)
-    while turn.ending is None:
-        if turn.stopped():
-            break
-        async for event in turn.step():
-            yield event
+    deadline = next((guard for guard in services.guards if isinstance(guard, TimeLimit)), None)
+    async with halting(services.cancel, deadline.remaining if deadline else None) as halt:
+        turn = _Turn(conversation, services, halt, deadline)
+        if 0 < conversation.requested == len(conversation.messages):
+            yield PrefixBroken(cause="the last request has no reply in the conversation")
+        conversation.add(UserMessage(prompt))
+        yield UserMessageAdded(text=prompt)
+        while not turn.stopped():
+            async with closing(turn.step()) as events:
+                async for event in events:
+                    if services.guide:
+                        services.guide.observe(event)
+                    yield event
     yield turn.finished()
 
 
@@ -74,29 +60,46 @@ class _Ending:
 
 
 class _Turn:
-    """The state of one running turn; each method is one phase of a step."""
+    """The state of one running turn; each method is one phase of a step.
 
-    def __init__(self, conversation: Conversation, services: TurnServices) -> None:
+    `halt` is set when the turn has to end at once: by a person, or because the time of `deadline` is up.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        services: TurnServices,
+        halt: asyncio.Event,
+        deadline: TimeLimit | None,
+    ) -> None:
         self._conversation = conversation
         self._services = services
+        self._halt = halt
+        self._deadline = deadline
         self._state = TurnState()
         self._bad_replies = 0
         self._failed_finishes = 0
-        self.ending: _Ending | None = None
+        self._ending: _Ending | None = None
 
     def stopped(self) -> bool:
-        if self._services.cancel.is_set():
-            self.ending = _Ending("cancelled", "", "interrupted")
-            return True
-        for guard in self._services.guards:
-            stop = guard.check(self._state)
-            if isinstance(stop, Stop):
-                self.ending = _Ending(stop.reason, "", stop.detail)
-                return True
-        return False
+        """Whether no further step is to be made; the ending is known then."""
+        if self._ending is None:
+            if self._halt.is_set():
+                self._ending = self._halted()
+            else:
+                stops = (guard.check(self._state) for guard in self._services.guards)
+                stop = next(filter(None, stops), None)
+                self._ending = _Ending(stop.reason, "", stop.detail) if stop else None
+        return self._ending is not None
+
+    def _halted(self) -> _Ending:
+        if self._deadline and self._halt.is_set() and not self._services.cancel.is_set():
+            stop = self._deadline.stop()
+            return _Ending(stop.reason, "", stop.detail)
+        return _Ending("cancelled", "", "interrupted")
 
     def finished(self) -> TurnFinished:
-        ending = self.ending or _Ending("gave_up", "", "the turn ended without a reason")
+        ending = self._ending or _Ending("gave_up", "", "the turn ended without a reason")
         return TurnFinished(
             reason=ending.reason,
             answer=ending.answer,
@@ -107,41 +110,62 @@ class _Turn:
 
     async def step(self) -> AsyncIterator[Event]:
         """One request to the model, and what follows from the reply."""
-        self._state.steps += 1
+        self._state.begin_step()
         yield StepStarted(step=self._state.steps)
         reply: Reply | None = None
-        stream = self._services.model.generate(
-            self._conversation.messages, max_tokens=self._services.reply_tokens
-        )
-        async for item in stream:
-            if isinstance(item, Reply):
-                reply = item
-            else:
-                yield item
+        async with closing(self._generate()) as items:
+            async for item in items:
+                if isinstance(item, Reply):
+                    reply = item
+                else:
+                    yield item
         if reply is None:
             raise RuntimeError("a model's stream has to end with its reply")
         self._state.stats.append(reply.stats)
-        self._state.calls = reply.message.tool_calls
         yield AssistantReplied(text=reply.message.text, reasoning=reply.message.reasoning)
         yield StepFinished(step=self._state.steps, stop_reason=reply.stop_reason, stats=reply.stats)
-        async for event in self._act_on(reply):
-            yield event
+        async with closing(self._act_on(reply)) as events:
+            async for event in events:
+                yield event
+
+    async def _generate(self) -> AsyncIterator[ModelItem]:
+        """The model's stream, closed when the time is up. A cancel is the model's own business."""
+        messages = self._conversation.messages
+        self._conversation.requested = len(messages)
+        offer = self._services.guide.offer() if self._services.guide else Offer()
+        stream = self._services.model.generate(messages, max_tokens=self._services.reply_tokens, offer=offer)
+        async with closing(stream):
+            while True:
+                try:
+                    async with asyncio.timeout(self._deadline.remaining if self._deadline else None):
+                        item = await anext(stream)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError:
+                    self._halt.set()
+                    yield Reply(message=AssistantMessage(""), stop_reason="cancelled")
+                    return
+                yield item
 
     async def _act_on(self, reply: Reply) -> AsyncIterator[Event]:
         if reply.stop_reason == "cancelled":
-            self.ending = _Ending("cancelled", "", "interrupted")
+            self._ending = self._halted()
         elif reply.stop_reason == "overflow":
-            self.ending = _Ending("context_full", "", reply.error)
+            self._ending = _Ending("context_full", "", reply.error)
         elif reply.stop_reason == "error":
-            self.ending = _Ending("server_failed", "", reply.error)
+            self._ending = _Ending("server_failed", "", reply.error)
         elif reply.problem:
+            self._state.context_tokens = reply.stats.context_tokens - reply.stats.decoded_tokens
             for event in self._refuse(reply):
                 yield event
         else:
             self._bad_replies = 0
+            self._state.context_tokens = reply.stats.context_tokens
+            self._state.calls = reply.message.tool_calls
             self._conversation.add(reply.message)
-            async for event in self._follow(reply.message):
-                yield event
+            async with closing(self._follow(reply.message)) as events:
+                async for event in events:
+                    yield event
 
     def _refuse(self, reply: Reply) -> list[Event]:
         """Drops a reply that cannot be acted on, and says what was wrong with it.
@@ -150,7 +174,7 @@ class _Turn:
         """
         self._bad_replies += 1
         if self._bad_replies >= BAD_REPLIES_ALLOWED:
-            self.ending = _Ending(
+            self._ending = _Ending(
                 "gave_up", "", f"{BAD_REPLIES_ALLOWED} replies in a row were unusable: {reply.problem}"
             )
             return []
@@ -162,60 +186,68 @@ class _Turn:
         ]
 
     async def _follow(self, message: AssistantMessage) -> AsyncIterator[Event]:
-        finish = next((call for call in message.tool_calls if call.name == FINISH_TOOL), None)
+        finishes = [call for call in message.tool_calls if call.name == FINISH_TOOL]
         others = [call for call in message.tool_calls if call.name != FINISH_TOOL]
-        changed = False
         for position, call in enumerate(others):
-            last = finish is None and position == len(others) - 1
-            async for event in self._run(call, verify=last, changed_before=changed):
-                if isinstance(event, ToolFinished):
-                    changed = changed or bool(event.diffs)
-                yield event
-        if finish is not None or not message.tool_calls:
-            answer = str(finish.arguments.get("answer", "")) if finish else message.text
-            async for event in self._finish(answer, finish):
-                yield event
+            last = not finishes and position == len(others) - 1
+            async with closing(self._run(call, verify=last)) as events:
+                async for event in events:
+                    yield event
+        if finishes or not message.tool_calls:
+            answer = str(finishes[0].arguments.get("answer", "")) if finishes else message.text
+            async with closing(self._finish(answer, finishes)) as events:
+                async for event in events:
+                    yield event
 
-    async def _run(self, call: ToolCall, *, verify: bool, changed_before: bool) -> AsyncIterator[Event]:
-        """Runs a call. The verdict on a change rides in the result that the model reads next."""
-        changed = changed_before
+    async def _run(self, call: ToolCall, *, verify: bool) -> AsyncIterator[Event]:
+        """Runs a call. The verdict on a change rides in the last result that the model reads next."""
         result: ToolMessage | None = None
-        async for item in self._services.executor.execute(call, self._services.cancel):
-            if isinstance(item, ToolMessage):
-                result = item
-                continue
-            if isinstance(item, ToolFinished):
-                changed = changed or bool(item.diffs)
-            yield item
+        async with closing(self._services.executor.execute(call, self._halt)) as items:
+            async for item in items:
+                if isinstance(item, ToolMessage):
+                    result = item
+                    continue
+                if isinstance(item, ToolFinished) and item.diffs:
+                    self._state.changed.add(call.id)
+                yield item
         if result is None:
             raise RuntimeError("an executor has to end with the message for the model")
-        verdict: Verdict | None = None
-        if verify and changed and self._services.verifier and not self._services.cancel.is_set():
-            verdict = await self._services.verifier.after_change()
-        if verdict is not None:
-            yield verdict.event
-            text = f"{result.text}\n\n{verdict.feedback}"
-            result = ToolMessage(result.call_id, result.tool_name, text, result.is_error)
+        self._state.results[call.id] = result.text
+        if verify and self._state.changed and self._services.verifier:
+            verdict = await self._judge(self._services.verifier.after_change())
+            if verdict is not None:
+                yield verdict.event
+                result = replace(result, text=f"{result.text}\n\n{verdict.feedback}")
         self._conversation.add(result)
 
-    async def _finish(self, answer: str, call: ToolCall | None) -> AsyncIterator[Event]:
-        verdict = await self._services.verifier.at_finish() if self._services.verifier else None
+    async def _finish(self, answer: str, calls: Sequence[ToolCall]) -> AsyncIterator[Event]:
+        verdict: Verdict | None = None
+        if self._services.verifier:
+            verdict = await self._judge(self._services.verifier.at_finish())
+        if self._halt.is_set():
+            self._answer_calls(calls, "Interrupted.")
+            return
         if verdict is not None:
             yield verdict.event
         if verdict is None or verdict.passed:
-            self._answer_call(call, "Done.")
-            self.ending = _Ending("done", answer, "done")
+            self._answer_calls(calls, "Done.")
+            self._ending = _Ending("done", answer, "done")
             return
         self._failed_finishes += 1
-        self._answer_call(call, verdict.feedback)
+        self._answer_calls(calls, verdict.feedback)
         if self._failed_finishes >= FAILED_FINISHES_ALLOWED:
             detail = f"the check still fails after {self._failed_finishes} tries: {verdict.event.command}"
-            self.ending = _Ending("check_failed", answer, detail)
-            return
-        if call is None:
+            self._ending = _Ending("check_failed", answer, detail)
+        elif not calls:
             self._conversation.add(UserMessage(verdict.feedback))
             yield UserMessageAdded(text=verdict.feedback)
 
-    def _answer_call(self, call: ToolCall | None, text: str) -> None:
-        if call is not None:
+    async def _judge(self, judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:
+        try:
+            return await unless_cancelled(judging, self._halt)
+        except InterruptedRunError:
+            return None
+
+    def _answer_calls(self, calls: Sequence[ToolCall], text: str) -> None:
+        for call in calls:
             self._conversation.add(ToolMessage(call.id, call.name, text))

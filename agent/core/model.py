@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agent.core.events import Prefill, ReasoningDelta, Retry, TextDelta, ToolCallDelta
+from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
 from agent.core.stats import StepStats
 
@@ -38,4 +39,8 @@ class Model(Protocol):
         """Size of the context window of the slot, in tokens, as the server says; 0 if unknown."""
         ...
 
-    def generate(self, messages: Sequence[Message], *, max_tokens: int) -> AsyncIterator[ModelItem]: ...
+    def generate(
+        self, messages: Sequence[Message], *, max_tokens: int, offer: Offer
+    ) -> AsyncIterator[ModelItem]:
+        """Streams one reply of at most `max_tokens`, bound to `offer` where the protocol can do that."""
+        ...

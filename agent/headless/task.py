@@ -1,6 +1,7 @@
 """A task as a person writes it: Markdown, with optional front matter."""
 
 import difflib
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,8 @@ class Task:
 def read_task_file(path: Path) -> Task:
     """Raises UsageError where the file is missing, empty, binary, too long or has a wrong front matter."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(MAX_TASK_BYTES + 1)  # a device has no end
     except FileNotFoundError:
         hint = "give a Markdown file, - for standard input, or -p 'what to do'"
         raise UsageError(f"there is no task file {path}", hint) from None
@@ -47,7 +49,7 @@ def parse_task(raw: bytes, source: str) -> Task:
     """Reads the bytes of a task; `source` is named in errors. Raises UsageError."""
     if len(raw) > MAX_TASK_BYTES:
         hint = "put long material into files of the repository and name them in the task"
-        raise UsageError(f"{source} has {len(raw):,} bytes, a task may have {MAX_TASK_BYTES:,}", hint)
+        raise UsageError(f"{source} is too long, a task may have {MAX_TASK_BYTES:,} bytes", hint)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -61,13 +63,17 @@ def parse_task(raw: bytes, source: str) -> Task:
 
 
 def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
-    if not text.startswith("---\n"):
+    """The front matter, which stands between two lines of three dashes at the very top, and the rest."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != "---":
         return {}, text
-    head, closed, body = text[4:].partition("\n---")
-    if not closed or (body and not body.startswith("\n")):
-        if text[4:].startswith("---"):
-            return {}, text[4:].partition("\n")[2]
+    end = next((number for number, line in enumerate(lines) if number and line.rstrip() == "---"), None)
+    if end is None:
         raise UsageError(f"{source}: the front matter is not closed", "end it with a line of three dashes")
+    return _read_matter("\n".join(lines[1:end]), source), "\n".join(lines[end + 1 :])
+
+
+def _read_matter(head: str, source: str) -> dict[str, Any]:
     import yaml
 
     try:
@@ -77,11 +83,14 @@ def _split(text: str, source: str) -> tuple[dict[str, Any], str]:
         line = f", line {mark.line + 2}" if mark else ""
         problem = getattr(error, "problem", None) or "cannot be read"
         raise UsageError(f"{source}{line}: the front matter is no YAML: {problem}") from None
+    except (ValueError, RecursionError):
+        # A date such as 2026-13-45, or brackets without end.
+        raise UsageError(f"{source}: the front matter has a value that is no YAML") from None
     if matter is None:
-        matter = {}
+        return {}
     if not isinstance(matter, dict):
         raise UsageError(f"{source}: the front matter has to be lines of `key: value`")
-    return matter, body
+    return matter
 
 
 def _checked(matter: dict[str, Any], source: str) -> dict[str, Any]:
@@ -128,14 +137,20 @@ def _positive_integer(value: Any) -> int:
 
 
 def _positive_number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ValueError("a number above 0")
     return float(value)
 
 
+# "Add a function to a.py and a test for it", but not "add a function so that the tests pass".
 _ASKS_FOR_TESTS = re.compile(
-    r"\b(add|write|create|extend|update|adapt|include|rename)\w*\b[^.\n]{0,60}\btests?\b|\brenam", re.IGNORECASE
+    r"\b(?:add|write|create|extend|update|adapt|include)\w*\b"
+    r"(?:(?!\b(?:so|until|that|make|makes|pass|see)\b)(?:[^.;:\n]|\.(?=\w))){0,100}?"
+    r"\btests?\b(?!\s+(?:pass|succeed|are|is|in)\b)"
+    r"|\brenam",
+    re.IGNORECASE,
 )
+_LINE_BREAK_IN_PARAGRAPH = re.compile(r"(?<!\n)\n(?!\n)")
 _TEST_FILES = ("**/test_*", "**/*_test.*", "**/*.test.*", "**/*.spec.*", "**/tests/**", "**/test/**")
 
 
@@ -147,4 +162,5 @@ def protected_globs(task: Task) -> tuple[str, ...]:
     """
     if task.protect or not task.check:
         return task.protect
-    return () if _ASKS_FOR_TESTS.search(task.text) else _TEST_FILES
+    text = _LINE_BREAK_IN_PARAGRAPH.sub(" ", task.text)
+    return () if _ASKS_FOR_TESTS.search(text) else _TEST_FILES

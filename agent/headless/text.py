@@ -1,6 +1,7 @@
 """Human text: progress on stderr, the closing answer on stdout."""
 
 import difflib
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -14,6 +15,7 @@ from agent.core.events import (
     SessionStarted,
     StepFinished,
     TextDelta,
+    ToolCallDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -24,14 +26,37 @@ from agent.headless.figures import figures_line
 _ARGUMENT_CHARACTERS = 100
 _RESULT_LINES = 6
 _PREFILL_WORTH_SHOWING = 256
+_TRANSIENT_CHARACTERS = 78  # a line that wraps cannot be taken back
+
+
+# Formatting characters that words of some languages and emoji need; all others can hide or reorder text.
+_HARMLESS_FORMATTING = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}\N{SOFT HYPHEN}"
+_HIDING_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
     """Makes control characters visible, so that no output of a model or a tool steers the terminal."""
-    return "".join(
-        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
-        for character in text
-    )
+    text = text.replace("\r\n", "\n")
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(character) for character in text)
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() or character in "\n\t" or character in _HARMLESS_FORMATTING:
+        return character
+    if unicodedata.category(character) not in _HIDING_CATEGORIES:
+        return character
+    number = ord(character)
+    if number <= 0xFF:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def _encodable(text: str, output: TextIO) -> str:
+    """What the output's encoding lacks becomes an escape: half an answer is no answer."""
+    encoding = output.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class TextFront:
@@ -52,7 +77,7 @@ class TextFront:
                 self._line(f"{event.profile}: {event.model}{window}, {event.tool_protocol} tool calls")
             case Prefill() if event.total - event.cached >= _PREFILL_WORTH_SHOWING:
                 self._rewrite(f"reading the prompt: {event.processed} of {event.total} tokens")
-            case TextDelta():
+            case TextDelta() | ToolCallDelta():
                 self._rewrite("answering …")
             case ToolStarted():
                 self._line(f"• {event.tool} {_arguments(event.arguments)}")
@@ -75,10 +100,12 @@ class TextFront:
             self._line(f"{finished.reason.replace('_', ' ')}: {finished.detail}")
         if changed:
             self._line(f"changed: {', '.join(changed)}")
-        self._line(summary)
+        if summary:
+            self._line(summary)
+        self._clear()
+        self._progress.flush()
         if finished.answer.strip():
-            self._clear()
-            self._answer.write(printable(finished.answer.strip()) + "\n")
+            self._answer.write(_encodable(printable(finished.answer.strip()) + "\n", self._answer))
             self._answer.flush()
 
     def _tool_finished(self, event: ToolFinished) -> None:
@@ -108,14 +135,15 @@ class TextFront:
 
     def _line(self, text: str) -> None:
         self._clear()
-        self._progress.write(printable(text) + "\n")
+        self._progress.write(_encodable(printable(text) + "\n", self._progress))
         self._progress.flush()
 
     def _rewrite(self, text: str) -> None:
         """A line that the next one replaces; only on a terminal, a log would fill up with it."""
         if not self._terminal:
             return
-        self._progress.write(f"\r\x1b[2K{printable(text)[:100]}")
+        line = printable(text).replace("\n", " ")[:_TRANSIENT_CHARACTERS]
+        self._progress.write(f"\r\x1b[2K{_encodable(line, self._progress)}")
         self._progress.flush()
         self._transient = True
 

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent.core.events import Prefill, ReasoningDelta, Retry
+from agent.core.cancel import closing
+from agent.core.events import Prefill, ReasoningDelta, Retry, ToolCallDelta
+from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
 from agent.core.model import ModelItem, Reply
 from agent.core.stats import StepStats
@@ -26,19 +28,30 @@ if TYPE_CHECKING:
 RETRIES = 2
 RETRY_DELAY_SECONDS = 0.5
 LOADING_PATIENCE_SECONDS = 600.0
+UNPARSED_REPLY = "The server could not read your tool call. Nothing was run. Send the whole call again."
 # llama-server sends a comment line every 30 s while it evaluates a prompt, so longer silence means trouble.
 SILENCE_SECONDS = 120.0
 _CIRCLES_EVERY = 64
+_SENT_HEADERS = frozenset(
+    {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where the server is. `transport` replaces the network in tests."""
+    """Where the server is, and how patient to be with it.
+
+    `transport` replaces the network in tests. A server that sends nothing for `silence_seconds` is given
+    up. `retry_seconds` pass before a failed request is repeated, twice that before the second time.
+    """
 
     base_url: str
     api_key: str
     model: str = "local"
     transport: Any = None
+    silence_seconds: float = SILENCE_SECONDS
+    retry_seconds: float = RETRY_DELAY_SECONDS
+    loading_seconds: float = LOADING_PATIENCE_SECONDS
 
 
 @dataclass(slots=True)
@@ -57,6 +70,21 @@ class _Draft:
     @property
     def content(self) -> str:
         return "".join(self.text)
+
+    @property
+    def latest(self) -> str:
+        """The part that is growing: thoughts come first, then text, then calls."""
+        if self.calls:
+            return "".join(self.calls[max(self.calls)].arguments)
+        return "".join(self.text or self.reasoning)
+
+    def call_of(self, piece: Any) -> CallPieces:
+        """The call that a streamed piece belongs to. Some servers number them, some do not."""
+        index = piece.index
+        if not isinstance(index, int):
+            starts = not self.calls or (piece.function is not None and piece.function.name)
+            index = len(self.calls) if starts else max(self.calls)
+        return self.calls.setdefault(index, CallPieces())
 
 
 class ChatModel:
@@ -78,6 +106,12 @@ class ChatModel:
         self._cancel = cancel
         self._client: AsyncOpenAI | None = None
         self._replies = 0
+        self._used_tokens = 0
+
+    @property
+    def used_tokens(self) -> int:
+        """Tokens that the conversation took up after the last reply."""
+        return self._used_tokens
 
     @property
     def context_tokens(self) -> int:
@@ -90,27 +124,37 @@ class ChatModel:
         if self._client is not None:
             await self._client.close()
 
-    async def generate(self, messages: Sequence[Message], *, max_tokens: int) -> AsyncIterator[ModelItem]:
-        """Streams one reply; asks again, at most twice, where the server failed before it said anything."""
+    async def generate(
+        self, messages: Sequence[Message], *, max_tokens: int, offer: Offer
+    ) -> AsyncIterator[ModelItem]:
+        """Streams one reply; the same request is repeated at most twice when the server fails.
+
+        What a failed stream had said by then is void, a `Retry` says so. While the server loads its model
+        the request is repeated for as long as the connection allows.
+        """
         self._replies += 1
-        request = self._request(messages, max_tokens)
-        loading_since = time.monotonic()
-        attempt = 0
+        request = self._request(messages, max_tokens, offer)
+        loading_until = time.monotonic() + self._connection.loading_seconds
+        waited, attempt = False, 0
         while True:
             failure: Failure | None = None
-            async for item in self._attempt(request):
-                if isinstance(item, Failure):
-                    failure = item
-                else:
-                    yield item
+            async with closing(self._attempt(request)) as items:
+                async for item in items:
+                    if isinstance(item, Failure):
+                        failure = item
+                    else:
+                        yield item
             if failure is None:
                 return
-            if failure.kind == "loading" and time.monotonic() - loading_since < LOADING_PATIENCE_SECONDS:
-                await self._pause(1.0)
+            if failure.kind == "loading" and time.monotonic() < loading_until:
+                if not waited:
+                    yield Retry(cause=failure.text, attempt=1)
+                waited = True
+                await self._pause(2 * self._connection.retry_seconds)
             elif failure.retry and attempt < RETRIES and not self._cancel.is_set():
                 attempt += 1
                 yield Retry(cause=failure.text, attempt=attempt)
-                await self._pause(RETRY_DELAY_SECONDS * attempt)
+                await self._pause(self._connection.retry_seconds * attempt)
             else:
                 yield _failed(failure)
                 return
@@ -122,13 +166,13 @@ class ChatModel:
         except TimeoutError:
             return
 
-    def _request(self, messages: Sequence[Message], max_tokens: int) -> dict[str, Any]:
+    def _request(self, messages: Sequence[Message], max_tokens: int, offer: Offer) -> dict[str, Any]:
         openai_fields = {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty"}
         extra = {key: value for key, value in self._sampling.items() if key not in openai_fields}
         return {
             "model": self._connection.model,
             "messages": to_wire(messages),
-            **self._protocol.request_fields(),
+            **self._protocol.request_fields(offer),
             **{key: value for key, value in self._sampling.items() if key in openai_fields},
             "max_tokens": max_tokens,
             "stream": True,
@@ -155,7 +199,7 @@ class ChatModel:
         finally:
             watch.cancel()
             pump.cancel()
-            await asyncio.wait({pump})
+            await asyncio.gather(pump, watch, return_exceptions=True)
 
     async def _pump(
         self, request: dict[str, Any], draft: _Draft, queue: "asyncio.Queue[ModelItem | Failure | None]"
@@ -168,11 +212,11 @@ class ChatModel:
                 async for chunk in stream:
                     for item in self._items(chunk, draft):
                         queue.put_nowait(item)
-                    if draft.pieces % _CIRCLES_EVERY == 1 and goes_in_circles(draft.content):
+                    if draft.pieces % _CIRCLES_EVERY == 1 and goes_in_circles(draft.latest):
                         circles = True
                         break
         except _failures() as error:
-            queue.put_nowait(classify(error, self._connection.base_url, bool(draft.pieces)))
+            queue.put_nowait(classify(error, self._connection.base_url, streaming=bool(draft.pieces)))
             return
         if circles:
             queue.put_nowait(self._circling(draft, started))
@@ -190,14 +234,15 @@ class ChatModel:
         if isinstance(progress, Mapping):
             items.append(
                 Prefill(
-                    total=int(progress.get("total", 0)),
-                    cached=int(progress.get("cache", 0)),
-                    processed=int(progress.get("processed", 0)),
+                    total=stats.count(progress, "total"),
+                    cached=stats.count(progress, "cache"),
+                    processed=stats.count(progress, "processed"),
                 )
             )
-        for choice in chunk.choices:
+        for choice in chunk.choices or ():
             draft.finish = choice.finish_reason or draft.finish
-            items.extend(self._delta(choice.delta, draft))
+            if choice.delta is not None:
+                items.extend(self._delta(choice.delta, draft))
         return items
 
     def _delta(self, delta: Any, draft: _Draft) -> list[ModelItem]:
@@ -210,11 +255,13 @@ class ChatModel:
             draft.text.append(delta.content)
             items.append(self._protocol.delta(delta.content))
         for piece in delta.tool_calls or ():
-            call = draft.calls.setdefault(piece.index, CallPieces())
+            call = draft.call_of(piece)
             call.id = piece.id or call.id
             if piece.function is not None:
                 call.name = call.name or piece.function.name or ""
-                call.arguments.append(piece.function.arguments or "")
+                arguments = piece.function.arguments or ""
+                call.arguments.append(arguments)
+                items.append(ToolCallDelta(text=arguments))
         if reasoning or delta.content or delta.tool_calls:
             draft.pieces += 1
             draft.first_token_at = draft.first_token_at or time.monotonic()
@@ -227,7 +274,9 @@ class ChatModel:
             draft.content, "".join(draft.reasoning), pieces, cut=cut, number=self._replies
         )
         reason = "length" if cut else "tool_calls" if message.tool_calls else "stop"
-        return Reply(message=message, stop_reason=reason, stats=_stats(draft, started), problem=problem)
+        figures = _stats(draft, started)
+        self._used_tokens = figures.context_tokens - (figures.decoded_tokens if problem else 0)
+        return Reply(message=message, stop_reason=reason, stats=figures, problem=problem)
 
     def _circling(self, draft: _Draft, started: float) -> Reply:
         return Reply(
@@ -251,18 +300,33 @@ class ChatModel:
 def open_client(connection: Connection) -> "AsyncOpenAI":
     """An OpenAI client that never retries by itself and never goes through a proxy on this machine.
 
-    For plain http no certificates are loaded, which would take longer than all other set-up.
+    For plain http no certificates are loaded, which would take longer than all other set-up. What the
+    client adds by itself, such as an organization or headers from the environment and the kind of this
+    machine, is not the server's business and is left out.
     """
     import httpx2
     from openai import AsyncOpenAI
 
+    key = connection.api_key or "none"
+
+    async def keep_what_is_needed(request: httpx2.Request) -> None:
+        for name in [name for name in request.headers if name.lower() not in _SENT_HEADERS]:
+            del request.headers[name]
+        request.headers["Authorization"] = f"Bearer {key}"
+
     plain = connection.base_url.startswith("http://")
-    timeout = httpx2.Timeout(SILENCE_SECONDS, connect=10.0)
+    timeout = httpx2.Timeout(connection.silence_seconds, connect=10.0)
     options: dict[str, Any] = {"transport": connection.transport} if connection.transport else {}
-    http = httpx2.AsyncClient(timeout=timeout, verify=not plain, trust_env=not plain, **options)
+    http = httpx2.AsyncClient(
+        timeout=timeout,
+        verify=not plain,
+        trust_env=not plain,
+        event_hooks={"request": [keep_what_is_needed]},
+        **options,
+    )
     return AsyncOpenAI(
         base_url=f"{connection.base_url.rstrip('/')}/v1",
-        api_key=connection.api_key or "none",
+        api_key=key,
         max_retries=0,
         timeout=timeout,
         http_client=http,
@@ -273,10 +337,15 @@ def _failures() -> tuple[type[BaseException], ...]:
     import httpx2
     import openai
 
-    return (openai.OpenAIError, httpx2.HTTPError, OSError, ValueError)
+    # The client builds its objects without looking at them, so a reply of a strange shape shows up as a
+    # missing attribute or a wrong type where it is read.
+    strange = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+    return (openai.OpenAIError, httpx2.HTTPError, OSError, *strange)
 
 
 def _failed(failure: Failure) -> Reply:
+    if failure.kind == "unparsed":
+        return Reply(message=AssistantMessage(""), stop_reason="stop", problem=UNPARSED_REPLY)
     reason = "overflow" if failure.kind == "overflow" else "error"
     return Reply(message=AssistantMessage(""), stop_reason=reason, error=failure.text)
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from agent.core.events import TextDelta, ToolCallDelta
-from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agent.core.guide import Offer
+from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
 from agent.core.schema import parameters_schema
 from agent.core.tool import Tool
 from agent.llm.toolcalls import CallPieces, MalformedCallError, parse_constrained, recover_from_text
@@ -25,8 +26,8 @@ class ToolProtocol(Protocol):
         """The system message: `base`, and whatever the protocol has to say about tools."""
         ...
 
-    def request_fields(self) -> dict[str, Any]:
-        """What goes along with the messages. The same in every request of a session."""
+    def request_fields(self, offer: Offer) -> dict[str, Any]:
+        """What goes along with the messages. What is part of the prompt never depends on `offer`."""
         ...
 
     def delta(self, text: str) -> TextDelta | ToolCallDelta:
@@ -56,7 +57,7 @@ class NativeProtocol:
     def system_text(self, base: str) -> str:
         return base
 
-    def request_fields(self) -> dict[str, Any]:
+    def request_fields(self, offer: Offer) -> dict[str, Any]:
         if not self._tools:
             return {}
         return {"tools": [_native_schema(tool) for tool in self._tools], "tool_choice": "auto"}
@@ -68,13 +69,13 @@ class NativeProtocol:
         self, text: str, reasoning: str, pieces: Sequence[CallPieces], *, cut: bool, number: int
     ) -> tuple[AssistantMessage, str]:
         plain = AssistantMessage(text, reasoning)
-        if pieces and cut:
+        if cut:
             return plain, CUT_REPLY
         try:
-            calls = [piece.complete() for piece in pieces]
+            calls = [piece.complete(f"call-{number}-{index}") for index, piece in enumerate(pieces)]
         except MalformedCallError as error:
             return plain, str(error)
-        if not calls and not cut:
+        if not calls:
             calls = recover_from_text(text, self._names, f"text-{number}-")
         if not calls and not text.strip():
             return plain, EMPTY_REPLY
@@ -94,10 +95,11 @@ class ConstrainedProtocol:
         rule = "Reply with one JSON object that calls one tool (? marks what may be left out):"
         return "\n".join([f"{base}\n", rule, *lines])
 
-    def request_fields(self) -> dict[str, Any]:
+    def request_fields(self, offer: Offer) -> dict[str, Any]:
         if not self._tools:
             return {}
-        branches = [_constrained_branch(tool) for tool in self._tools]
+        allowed = [tool for tool in self._tools if offer.tools is None or tool.name in offer.tools]
+        branches = [_constrained_branch(tool, offer.paths.get(tool.name, ())) for tool in allowed]
         schema = {"name": "tool_call", "strict": True, "schema": {"anyOf": branches}}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
@@ -108,12 +110,14 @@ class ConstrainedProtocol:
         self, text: str, reasoning: str, pieces: Sequence[CallPieces], *, cut: bool, number: int
     ) -> tuple[AssistantMessage, str]:
         plain = AssistantMessage(text, reasoning)
+        if cut:
+            return plain, CUT_REPLY
         if not text.strip():
             return plain, EMPTY_REPLY
         try:
             call = parse_constrained(text, f"call-{number}")
         except MalformedCallError as error:
-            return plain, CUT_REPLY if cut else str(error)
+            return plain, str(error)
         return AssistantMessage(text, reasoning, (call,)), ""
 
 
@@ -121,6 +125,7 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages as the chat completions API takes them.
 
     Neighbouring user texts become one message, because many templates insist on alternating roles.
+    What has no UTF-8 form, such as parts of undecodable file names, becomes question marks.
     """
     wire: list[dict[str, Any]] = []
     in_text: set[str] = set()
@@ -136,25 +141,30 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _wire_message(message: Message, in_text: set[str]) -> dict[str, Any]:
+    if isinstance(message, AssistantMessage):
+        return _wire_assistant(message)
+    text = _encodable(message.text)
     if isinstance(message, SystemMessage):
-        return {"role": "system", "content": message.text}
+        return {"role": "system", "content": text}
     if isinstance(message, UserMessage):
-        return {"role": "user", "content": message.text}
-    if isinstance(message, ToolMessage):
-        if message.call_id in in_text:
-            return {"role": "user", "content": f"Result of {message.tool_name}:\n{message.text}"}
-        return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
-    return _wire_assistant(message)
+        return {"role": "user", "content": text}
+    if message.call_id in in_text:
+        return {"role": "user", "content": f"Result of {message.tool_name}:\n{text}"}
+    return {"role": "tool", "tool_call_id": message.call_id, "content": text}
 
 
 def _wire_assistant(message: AssistantMessage) -> dict[str, Any]:
-    record: dict[str, Any] = {"role": "assistant", "content": message.text}
+    record: dict[str, Any] = {"role": "assistant", "content": _encodable(message.text)}
     if message.reasoning:
-        record["reasoning_content"] = message.reasoning
+        record["reasoning_content"] = _encodable(message.reasoning)
     native = [_wire_call(call) for call in message.tool_calls if not call.in_text]
     if native:
         record["tool_calls"] = native
     return record
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _wire_call(call: ToolCall) -> dict[str, Any]:
@@ -171,11 +181,14 @@ def _native_schema(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _constrained_branch(tool: Tool) -> dict[str, Any]:
+def _constrained_branch(tool: Tool, paths: Sequence[str]) -> dict[str, Any]:
     parameters = parameters_schema(tool.params)
+    properties = dict(parameters.get("properties", {}))
+    if paths and "path" in properties:
+        properties["path"] = {"enum": list(paths)}
     return {
         "type": "object",
-        "properties": {"tool": {"const": tool.name}, **parameters.get("properties", {})},
+        "properties": {"tool": {"const": tool.name}, **properties},
         "required": ["tool", *parameters.get("required", [])],
         "additionalProperties": False,
     }

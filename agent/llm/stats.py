@@ -1,5 +1,6 @@
 """From what a server reports about a reply to the figures of a step."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,13 +13,13 @@ def from_timings(timings: Mapping[str, Any]) -> StepStats:
     `draft_n` and `draft_n_accepted` are only there when a draft was made.
     """
     return StepStats(
-        prompt_tokens=_count(timings, "prompt_n"),
-        cached_tokens=_count(timings, "cache_n"),
-        decoded_tokens=_count(timings, "predicted_n"),
+        prompt_tokens=count(timings, "prompt_n"),
+        cached_tokens=count(timings, "cache_n"),
+        decoded_tokens=count(timings, "predicted_n"),
         prompt_seconds=_seconds(timings, "prompt_ms"),
         decode_seconds=_seconds(timings, "predicted_ms"),
-        drafted=_count(timings, "draft_n"),
-        accepted=_count(timings, "draft_n_accepted"),
+        drafted=count(timings, "draft_n"),
+        accepted=count(timings, "draft_n_accepted"),
         source="server",
     )
 
@@ -38,11 +39,17 @@ def from_usage(usage: Any, *, first_token_seconds: float, total_seconds: float) 
     )
 
 
-def _count(timings: Mapping[str, Any], key: str) -> int:
-    value = timings.get(key)
-    return int(value) if isinstance(value, int | float) else 0
+def count(record: Mapping[str, Any], key: str) -> int:
+    """A number of things from a server's JSON; 0 where it is missing or no number."""
+    return int(_number(record, key))
 
 
 def _seconds(timings: Mapping[str, Any], key: str) -> float:
-    value = timings.get(key)
-    return float(value) / 1000 if isinstance(value, int | float) else 0.0
+    return _number(timings, key) / 1000
+
+
+def _number(record: Mapping[str, Any], key: str) -> float:
+    value = record.get(key)
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return max(value, 0)

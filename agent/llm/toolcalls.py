@@ -20,10 +20,18 @@ class CallPieces:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
 
-    def complete(self) -> ToolCall:
-        """Raises MalformedCallError when the arguments are no JSON object."""
-        raw = "".join(self.arguments) or "{}"
-        return ToolCall(self.id, self.name, _parse_object(raw, self.name), raw)
+    def complete(self, fallback_id: str) -> ToolCall:
+        """The call; `fallback_id` is for servers that give none.
+
+        Raises MalformedCallError when it names no tool or the arguments are no JSON object.
+        """
+        if not self.name:
+            raise MalformedCallError(
+                "Your tool call names no tool. Nothing was run. Send the whole call again."
+            )
+        raw = "".join(self.arguments).strip() or "{}"
+        arguments = _parse_object(raw, self.name)
+        return ToolCall(self.id or fallback_id, self.name, arguments, _as_sent_back(raw, arguments))
 
 
 def parse_constrained(text: str, call_id: str) -> ToolCall:
@@ -56,6 +64,8 @@ _CALL_KEYS = (("name", "arguments"), ("name", "parameters"), ("tool", "arguments
 
 
 def _as_call(record: Mapping[str, Any], known: Collection[str], call_id: str) -> ToolCall | None:
+    if isinstance(record.get("function"), dict):
+        record = record["function"]
     for name_key, arguments_key in _CALL_KEYS:
         name, arguments = record.get(name_key), record.get(arguments_key)
         if isinstance(name, str) and name in known and isinstance(arguments, dict):
@@ -81,7 +91,7 @@ def _json_objects(text: str) -> Iterator[dict[str, Any]]:
 def _decode_at(decoder: json.JSONDecoder, text: str, start: int) -> tuple[dict[str, Any] | None, int]:
     try:
         record, end = decoder.raw_decode(text, start)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _decode_doubled(decoder, text, start)
     return (record, end) if isinstance(record, dict) else (None, end)
 
@@ -92,7 +102,7 @@ def _decode_doubled(decoder: json.JSONDecoder, text: str, start: int) -> tuple[d
         return None, start + 1
     try:
         record, end = decoder.raw_decode(text, start + 1)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, start + 2
     closed = text[end : end + 1] == "}"
     return (record, end + 1) if isinstance(record, dict) and closed else (None, start + 2)
@@ -100,12 +110,31 @@ def _decode_doubled(decoder: json.JSONDecoder, text: str, start: int) -> tuple[d
 
 def _parse_object(raw: str, what: str) -> Mapping[str, Any]:
     try:
-        record = json.loads(raw, strict=False)
+        record = json.loads(raw, strict=False, parse_constant=_refuse_constant)
+        json.dumps(record, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise MalformedCallError(
             f"The arguments of {what} are not valid JSON ({error.msg} at character {error.pos}). "
             "Nothing was run. Send the whole call again."
         ) from None
+    except (ValueError, RecursionError):
+        # Infinite numbers, halves of surrogate pairs, nesting without end: Python reads them, servers do not.
+        raise MalformedCallError(
+            f"The arguments of {what} are not valid JSON. Nothing was run. Send the whole call again."
+        ) from None
     if not isinstance(record, dict):
         raise MalformedCallError(f"The arguments of {what} are not a JSON object. Send the whole call again.")
     return record
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _as_sent_back(raw: str, arguments: Mapping[str, Any]) -> str:
+    """The generated text, unless a server would refuse it in the history: bare line breaks in strings."""
+    try:
+        json.loads(raw)
+    except ValueError:
+        return json.dumps(arguments, ensure_ascii=False)
+    return raw

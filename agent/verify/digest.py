@@ -7,16 +7,18 @@ import re
 
 MAX_CHARACTERS = 1800
 MAX_FAILURES = 3
-_FAILURE_CHARACTERS = 700
+_FAILURE_CHARACTERS = 580
 
 _PYTEST_HEAD = re.compile(r"^_{3,} (.+?) _{3,}$")
 _PYTEST_SECTION = re.compile(r"^={3,} .* ={3,}$")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _UNITTEST_RULE = "=" * 70
 _UNITTEST_HEAD = re.compile(r"^(FAIL|ERROR): (.+)$")
 
 
 def digest(output: str) -> str:
     """The failing parts of a test runner's output, else its head and tail."""
+    output = _COLOUR.sub("", output)
     lines = output.splitlines()
     failures = _pytest_failures(lines) or _unittest_failures(lines)
     if not failures:

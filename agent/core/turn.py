@@ -1,0 +1,43 @@
+"""What a turn works on and with."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent.core.executor import ToolExecutor
+from agent.core.guide import Guide
+from agent.core.limits import Guard
+from agent.core.messages import Message
+from agent.core.model import Model
+from agent.core.verifier import Verifier
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """The messages of a session. Only ever appended to, so that the server's prompt cache holds.
+
+    `requested` is how many of them the last request held.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    requested: int = 0
+
+    def add(self, message: Message) -> None:
+        self.messages.append(message)
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnServices:
+    """What a turn works with. `cancel` may be set at any time from the same event loop.
+
+    A `TimeLimit` among the guards also stops whatever is running when its time is up. `guide` narrows
+    what each reply may be; without one everything is allowed.
+    """
+
+    model: Model
+    executor: ToolExecutor
+    guards: Sequence[Guard]
+    verifier: Verifier | None = None
+    guide: Guide | None = None
+    reply_tokens: int = 2048
+    cancel: asyncio.Event = field(default_factory=asyncio.Event)
