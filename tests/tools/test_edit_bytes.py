@@ -3,7 +3,7 @@
 import codecs
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tools._edit.matching import find
@@ -30,6 +30,7 @@ def document(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.parametrize("stored", STORED_AS)
+@settings(deadline=None)
 @given(before=document(), old=document(), after=document(), new=document())
 def test_bytes_outside_the_replaced_text_stay_identical(
     stored: str, before: str, old: str, after: str, new: str
@@ -53,6 +54,7 @@ def test_bytes_outside_the_replaced_text_stay_identical(
     assert normalise(text) == normalise(before) + normalise(new) + normalise(after)
 
 
+@settings(deadline=None)
 @given(data=st.binary(max_size=200))
 def test_decoding_and_encoding_gives_the_same_bytes(data: bytes):
     decoded = decode(data)
@@ -60,6 +62,7 @@ def test_decoding_and_encoding_gives_the_same_bytes(data: bytes):
     assert decoded is None or decoded.format.encode(decoded.text) == data
 
 
+@settings(deadline=None)
 @given(
     text=st.text(max_size=50), encoding=st.sampled_from(["utf-8", "utf-16", "utf-32", "utf-8-sig", "cp1252"])
 )
@@ -70,6 +73,7 @@ def test_text_in_any_encoding_gives_the_same_bytes(text: str, encoding: str):
     assert decoded is None or decoded.format.encode(decoded.text) == data
 
 
+@settings(deadline=None)
 @given(text=document(), pick=st.tuples(st.integers(0, 60), st.integers(0, 60)), new=document())
 def test_a_line_end_between_the_lines_is_not_split(text: str, pick: tuple[int, int], new: str):
     content = NormalisedText(text)

@@ -20,6 +20,13 @@ def replaced(text: str, old: str, new: str) -> str | None:
         ("a\n\tif x:\n\t\tgo\n", "    if x:\n        go", "    if y:\n        go", "a\n\tif y:\n\t\tgo\n"),
         ("a\n  if x:\n    go\n", "\tif x:\n\t\tgo", "\tif x:\n\t\trun", "a\n  if x:\n    run\n"),
         ("if x:\n  go\n", "    if x:\n      go", "    if x:\n      run", "if x:\n  run\n"),
+        (
+            "def f():\n    if x:\n        go\n",
+            "def f():\n  if x:\n    go",
+            "def f():\n  if x:\n    if y:\n      go",
+            "def f():\n    if x:\n        if y:\n            go\n",
+        ),
+        ("\ta\n", "    a", "    if b:\n        a", "\tif b:\n\t\ta\n"),
         ("    a\n\n    b\n", "a\n\nb", "a\n\nc", "    a\n\n    c\n"),
         ("    a\n    b\n", "\na\nb\n", "\nc\n", "    c\n"),
         ("  a\n  b\n  c\n", "b\n", "", "  a\n  c\n"),
@@ -29,6 +36,8 @@ def replaced(text: str, old: str, new: str) -> str | None:
         "tabs in the file",
         "spaces in the file",
         "too much indentation",
+        "narrower steps",
+        "one line with a tab",
         "blank lines between",
         "blank lines around",
         "deletion of a line",
@@ -43,12 +52,20 @@ def test_adapts_new_lines_to_the_file(text: str, old: str, new: str, expected: s
     ("text", "old"),
     [
         ("if x:\n    go\nstop\n", "if x:\n    go\n    stop"),
+        ("if x:\n    go\n", "if x:\ngo"),
         ("a b\n", "a  b"),
         ("    x = f(1)\n", "  x = f "),
         ("a\n", "   \n"),
         ("\ta\n   b\n", "    a\n        b"),
     ],
-    ids=["other structure", "space inside", "part of a line", "only space", "mixed beyond repair"],
+    ids=[
+        "other structure",
+        "no structure",
+        "space inside",
+        "part of a line",
+        "only space",
+        "mixed",
+    ],
 )
 def test_does_not_guess(text: str, old: str):
     assert find(text, old, "new") is None

@@ -103,6 +103,8 @@ async def test_a_repository_cannot_make_listing_run_a_program(glob, workspace: P
 async def test_folders_behind_links_are_not_followed(glob, workspace: Path):
     create(workspace, "a/b.py")
     (workspace / "loop").symlink_to(workspace)
+    (workspace / "self").symlink_to(workspace / "self")
+    (workspace / "dead").symlink_to(workspace / "gone")
 
     assert (await glob("*.py")).model_text == "a/b.py"
 

@@ -197,8 +197,16 @@ async def test_drops_line_numbers_that_were_copied_from_read(write, workspace: P
     assert "line numbers were removed" in result.model_text
 
 
-@pytest.mark.parametrize("name", ["table.tsv", "table.txt"])
-async def test_keeps_numbers_where_they_are_data(write, workspace: Path, name: str):
-    await write(name, "1\ta\n2\tb\n3\tc\n")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("table.tsv", "1\ta\n2\tb\n3\tc\n"),
+        ("table.txt", "1\ta\n2\tb\n3\tc\n"),
+        ("map.yaml", "1: a\n2: b\n3: c\n"),
+        ("part.py", "5\ta\n6\tb\n7\tc\n"),
+    ],
+)
+async def test_keeps_numbers_where_they_may_be_data(write, workspace: Path, name: str, content: str):
+    await write(name, content)
 
-    assert (workspace / name).read_bytes() == b"1\ta\n2\tb\n3\tc\n"
+    assert (workspace / name).read_text(encoding="utf-8") == content

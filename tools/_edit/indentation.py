@@ -1,6 +1,7 @@
 """How a model's indentation differs from a file's, and undoing that in new lines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 _SPACE = " \t"
 
@@ -13,42 +14,63 @@ def indentation_change(old: Sequence[str], present: Sequence[str]) -> Callable[[
         present: the same lines as they are in the file.
 
     Returns:
-        `None` if the two differ in more than one regular way: the same added or missing on each
-        line, or tabs on one side for a fixed number of spaces on the other.
+        `None` if the file nests the lines in another way than the model: what the model indents alike
+        must be indented alike there, and what it indents deeper must be deeper.
     """
-    pairs = [
-        (indentation(mine), indentation(theirs))
-        for mine, theirs in zip(old, present, strict=True)
-        if mine.strip()
-    ]
-    if all(mine == theirs for mine, theirs in pairs):
-        return lambda line: line
-    mine, theirs = pairs[0]
-    if theirs.endswith(mine):
-        added = theirs[: len(theirs) - len(mine)]
-        if all(added + mine == theirs for mine, theirs in pairs):
-            return lambda line: added + line if line.strip() else line
-    if mine.endswith(theirs):
-        extra = mine[: len(mine) - len(theirs)]
-        if all(mine == extra + theirs for mine, theirs in pairs):
-            return lambda line: line.removeprefix(extra) if line.strip() else line
-    return _between_tabs_and_spaces(pairs)
+    known: dict[str, str] = {}
+    for mine, theirs in zip(old, present, strict=True):
+        if mine.strip() and known.setdefault(indentation(mine), indentation(theirs)) != indentation(theirs):
+            return None
+    levels = sorted(known.items(), key=lambda level: len(level[0]))
+    if not all(_is_deeper(upper, lower) for upper, lower in pairwise(levels)):
+        return None
+    continued = _shift(known) or _scale(known)
+
+    def reindented(line: str) -> str:
+        if not line.strip():
+            return line
+        mine = indentation(line)
+        theirs = known.get(mine)
+        return (continued(mine) if theirs is None else theirs) + line[len(mine) :]
+
+    return reindented
 
 
 def indentation(line: str) -> str:
     return line[: len(line) - len(line.lstrip(_SPACE))]
 
 
-def _between_tabs_and_spaces(pairs: Sequence[tuple[str, str]]) -> Callable[[str], str] | None:
-    widths = {
-        max(len(mine), len(theirs)) / min(len(mine), len(theirs))
-        for mine, theirs in pairs
-        if mine and theirs and mine != theirs
-    }
-    if len(widths) != 1 or not (width := widths.pop()).is_integer():
-        return None
-    spaces = " " * int(width)
-    for written, stored in ((spaces, "\t"), ("\t", spaces)):
-        if all(mine.replace(written, stored) == theirs for mine, theirs in pairs):
-            return lambda line: indentation(line).replace(written, stored) + line[len(indentation(line)) :]
+def _is_deeper(upper: tuple[str, str], lower: tuple[str, str]) -> bool:
+    return all(
+        deep.startswith(shallow) and deep != shallow for shallow, deep in zip(upper, lower, strict=True)
+    )
+
+
+def _shift(known: Mapping[str, str]) -> Callable[[str], str] | None:
+    """The same text before every line, more or less of it."""
+    mine, theirs = next(iter(known.items()))
+    if theirs.endswith(mine):
+        added = theirs[: len(theirs) - len(mine)]
+        if all(added + mine == theirs for mine, theirs in known.items()):
+            return lambda deeper: added + deeper
+    if mine.endswith(theirs):
+        extra = mine[: len(mine) - len(theirs)]
+        if all(mine == extra + theirs for mine, theirs in known.items()):
+            return lambda deeper: deeper.removeprefix(extra)
     return None
+
+
+def _scale(known: Mapping[str, str]) -> Callable[[str], str]:
+    """Other steps: tabs for spaces, four spaces for two."""
+    levels = sorted({"": "", **known}.items(), key=lambda level: len(level[0]))
+    (base, their_base), (first, their_first) = levels[0], levels[1]
+    step, their_step = first[len(base) :], their_first[len(their_base) :]
+
+    def continued(mine: str) -> str:
+        count, rest = divmod(len(mine) - len(base), len(step))
+        if count >= 0 and rest == 0 and mine == base + step * count:
+            return their_base + their_step * count
+        known_part, their_part = next(level for level in reversed(levels) if mine.startswith(level[0]))
+        return their_part + mine[len(known_part) :]
+
+    return continued

@@ -4,6 +4,7 @@ import re
 from pathlib import PurePath
 
 _NUMBERED = re.compile(r"\s*(\d+)(?:\t|: ?| ?\| ?)")
+_FIRST_OF_READ = re.compile(r"1\t.*\n2\t")
 _FENCE = re.compile(r"`{3,}[\w+#.-]*\s*")
 _NUMBERED_FILES = frozenset({"", ".csv", ".dat", ".tab", ".tsv", ".txt"})
 _FENCED_FILES = frozenset({"", ".adoc", ".markdown", ".md", ".mdx", ".rst", ".txt"})
@@ -39,7 +40,7 @@ def cleaned_content(path: PurePath, content: str) -> tuple[str, str]:
         body, _, last = rest.rstrip().rpartition("\n")
         if _FENCE.fullmatch(first) and last.strip() == "```":
             return f"{body}\n", "the ``` lines around the content"
-    if suffix not in _NUMBERED_FILES and content.count("\n") >= 2:
+    if suffix not in _NUMBERED_FILES and content.count("\n") >= 2 and _FIRST_OF_READ.match(content):
         plain = without_line_numbers(content)
         if plain is not None:
             return plain, "the line numbers"

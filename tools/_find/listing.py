@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tools._text.paths import SKIPPED_FOLDERS
 
@@ -42,9 +42,10 @@ async def _listed_by_git(folder: Path, environment: Mapping[str, str]) -> list[s
     names: list[str] = []
     for entry in dict.fromkeys(os.fsdecode(part) for part in output.split(b"\0") if part):
         path = folder / entry
-        if path.is_file():
+        kind = _kind(path)
+        if kind == "file":
             names.append(entry)
-        elif path.is_dir() and not path.is_symlink():  # a submodule or a nested repository
+        elif kind == "folder":  # a submodule or a nested repository
             base = entry.rstrip("/")
             names += [f"{base}/{name}" for name in await list_files(path, environment)]
     return names
@@ -81,7 +82,17 @@ async def _output_of(
 
 def in_repository(folder: Path) -> bool:
     """Whether git may know the folder."""
-    return any((place / ".git").exists() for place in (folder, *folder.parents))
+    return any(_kind(place / ".git") for place in (folder, *folder.parents))
+
+
+def _kind(path: "Path | os.DirEntry[str]") -> Literal["file", "folder"] | None:
+    """`None` for what is missing, out of reach or neither, and for links that do not lead to a file."""
+    try:
+        if path.is_file():
+            return "file"
+        return "folder" if path.is_dir() and not path.is_symlink() else None
+    except OSError:
+        return None
 
 
 def _walk(folder: Path, ignores: tuple[tuple[Path, "GitIgnoreSpec"], ...], base: str = "") -> Iterator[str]:
@@ -93,13 +104,14 @@ def _walk(folder: Path, ignores: tuple[tuple[Path, "GitIgnoreSpec"], ...], base:
     if spec:
         ignores = (*ignores, (folder, spec))
     for entry in entries:
-        is_folder = entry.is_dir(follow_symlinks=False)
+        kind = _kind(entry)
+        is_folder = kind == "folder"
         if entry.name in SKIPPED_FOLDERS or _is_ignored(Path(entry.path), is_folder, ignores):
             continue
         name = f"{base}{entry.name}"
         if is_folder:
             yield from _walk(Path(entry.path), ignores, f"{name}/")
-        elif entry.is_file():
+        elif kind == "file":
             yield name
 
 
