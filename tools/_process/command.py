@@ -9,7 +9,7 @@ from pathlib import Path
 from tools._process.group import end_group, is_alive, quiet_environment
 from tools._process.pipe import PipeReader
 
-_AFTER_EXIT_SECONDS = 0.2
+_AFTER_EXIT_SECONDS = 0.5
 """Time for a process substitution such as `>(tee log)` to print what it still holds."""
 
 
