@@ -49,11 +49,7 @@ def list_files(root: Path, limit: int = MOST_ENTRIES) -> list[str]:
     In a repository git decides, elsewhere the `.gitignore` files do. Links are listed, not followed. Looks
     at no more than 20 times `limit` entries.
     """
-    listed = list_repo_files(root, limit)
-    if listed:
-        return sorted(name for name in listed if _is_listable(root / name))
-    # An empty answer can also mean that a repository further up ignores this folder as a whole.
-    return sorted(_walk(root, limit))
+    return sorted(name for name in _names(root, limit) if _is_listable(root / name))
 
 
 def find_mentioned_files(text: str, root: Path) -> list[Path]:
@@ -73,7 +69,7 @@ def find_mentioned_files(text: str, root: Path) -> list[Path]:
         path = _direct(root, candidate)
         if path is None and not candidate.startswith(("/", "..", "~")):
             if by_end is None:
-                by_end = _index_by_name(list_files(root))
+                by_end = _index_by_name(_names(root, MOST_ENTRIES))
             path = _by_unique_end(root, candidate, by_end)
         if path is not None and path not in found and _is_readable_text(path):
             found[path] = None
@@ -150,6 +146,12 @@ def _decodes(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _names(root: Path, limit: int) -> list[str]:
+    """The files below `root`; some may be deleted, or submodules."""
+    # An empty answer can also mean that a repository further up ignores this folder as a whole.
+    return list_repo_files(root, limit) or _walk(root, limit)
 
 
 def _is_listable(path: Path) -> bool:

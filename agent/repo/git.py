@@ -135,7 +135,15 @@ def _inspect(workspace: Path, environment: Mapping[str, str], *, with_fingerprin
     )
     status = ask(
         workspace,
-        ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=dirty"],
+        [
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "-z",
+            "--untracked-files=all",
+            "--ignore-submodules=dirty",
+            "--no-ahead-behind",
+        ],
         environment=environment,
         overrides=_without_local_filters(found.output),
     )
@@ -240,7 +248,7 @@ def _committed_between(before: RepoState, after: RepoState) -> list[str]:
 def _create_branch(workspace: Path, name: str) -> None:
     state = _usable(workspace)
     reference = f"refs/heads/{name}"
-    odd = name.startswith("-") or name == "HEAD" or "\0" in name
+    odd = name.startswith("-") or name == "HEAD" or not name.isprintable()
     if odd or ask(state.root, ["check-ref-format", reference]).code != 0:
         raise UsageError(f"{name!r} is not a valid branch name", "git help check-ref-format has the rules")
     if ask(state.root, ["show-ref", "--verify", "--quiet", reference]).code == 0 or name == state.branch:
@@ -261,7 +269,7 @@ def _create_branch(workspace: Path, name: str) -> None:
 def _commit_paths(
     workspace: Path, paths: Sequence[Path], message: str, dirty_before: Sequence[Path]
 ) -> CommitResult:
-    message = message.replace("\0", "").strip()
+    message = message.encode("utf-8", "replace").decode("utf-8").replace("\0", "").strip()
     if not message:
         raise UsageError("a commit needs a message")
     state = _usable(workspace)
@@ -277,7 +285,7 @@ def _commit_paths(
         if new_tree == old_tree:
             return CommitResult(None, skipped=skipped, note="nothing to commit")
         parents = ["-p", state.head] if state.head else []
-        commit = git.run("commit-tree", new_tree, *parents, data=f"{message}\n".encode("utf-8", "replace"))
+        commit = git.run("commit-tree", new_tree, *parents, data=f"{message}\n".encode())
         subject = f"commit{'' if state.head else ' (initial)'}: {message.splitlines()[0]}"
         git.run("update-ref", "-m", subject, "HEAD", commit, state.head or "0" * len(commit))
     note = _update_index(state, old_tree, new_tree)

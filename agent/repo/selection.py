@@ -67,8 +67,8 @@ def is_nested(root: Path, name: str) -> bool:
 
 def name_in(state: RepoState, path: Path) -> str | None:
     """The name of `path` from the repository's root, or None if it is not among the repository's files."""
-    entry = Path(os.path.normpath(state.root / path))
-    entry = entry.parent.resolve() / entry.name
+    entry = state.root / path
+    entry = entry.resolve() if entry.name == ".." else entry.parent.resolve() / entry.name
     if not entry.is_relative_to(state.root) or entry == state.root:
         return None
     name = entry.relative_to(state.root)

@@ -35,11 +35,21 @@ def prepared(state: FileState, destination: Path, contents: ContentStore) -> Pat
         with os.fdopen(descriptor, "wb") as file, contents.path_of(state.content).open("rb") as source:
             if copy_and_digest(source, file.write) != state.content:
                 raise OSError(f"the kept content of {destination.name} is damaged")
+            _own_like(destination, file.fileno())
             os.fchmod(file.fileno(), state.mode)
     except BaseException:
         remove_own(Path(name))
         raise
     return Path(name)
+
+
+def _own_like(destination: Path, descriptor: int) -> None:
+    """Gives the new file the owner of the one it replaces, where we may: that matters to root."""
+    try:
+        status = destination.lstat()
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    except OSError:
+        return
 
 
 def remove_if_empty(folder: Path) -> None:

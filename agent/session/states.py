@@ -1,7 +1,6 @@
 """What a path is at one moment, and keeping the bytes of it."""
 
 import hashlib
-import os
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
@@ -63,8 +62,8 @@ def relative_key(workspace: Path, path: Path) -> str:
     Raises:
         UsageError: the path is outside of the workspace, or is the workspace.
     """
-    entry = Path(os.path.normpath(workspace / path))
-    entry = entry.parent.resolve() / entry.name
+    entry = workspace / path
+    entry = entry.resolve() if entry.name == ".." else entry.parent.resolve() / entry.name
     if entry == workspace or not entry.is_relative_to(workspace):
         raise UsageError(f"{path} is outside of the workspace {workspace}")
     return entry.relative_to(workspace).as_posix()

@@ -175,7 +175,9 @@ def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         value
         for name, value in environment.items()
-        if any(word in name.upper() for word in _SECRET_WORDS) and len(value) >= _SHORTEST_SECRET
+        if any(word in name.upper() for word in _SECRET_WORDS)
+        and len(value) >= _SHORTEST_SECRET
+        and not Path(value).exists()  # the place of a key file, whose name is no secret
     )
 
 

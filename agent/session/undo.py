@@ -272,8 +272,15 @@ def _refusal(state_folder: Path, plan: UndoPlan) -> UndoRefusedError:
     if later:
         hint = f"a later session changed these files: agent undo {later[0]} comes first"
     else:
-        hint = f"the originals are in {contents_of(plan.session).folder}"
+        hint = _where_originals_are(plan)
     return UndoRefusedError(plan.session.name, plan.conflicts, hint)
+
+
+def _where_originals_are(plan: UndoPlan) -> str:
+    kept, contents = load_kept(plan.session), contents_of(plan.session)
+    originals = [(path, kept[path].original) for path, _ in plan.conflicts]
+    lines = [f"{path} was {contents.path_of(was.content)}" for path, was in originals if was.kind == "file"]
+    return "\n  ".join(["put these right by hand", *lines])
 
 
 def _left_as_is(folder: Path, plan: UndoPlan) -> bool:

@@ -62,7 +62,7 @@ async def test_an_existing_branch_is_refused(repo: Path, git: Git) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "-f", "a b", "a..b", "@{-1}", "x.lock", "HEAD", "a\nb", "a:b", "/a", "a\0b"]
+    "name", ["", "-f", "a b", "a..b", "@{-1}", "x.lock", "HEAD", "a\nb", "a:b", "/a", "a\0b", "\ud800"]
 )
 async def test_an_invalid_name_is_refused(repo: Path, git: Git, name: str) -> None:
     before = git(repo, "for-each-ref")
@@ -287,6 +287,35 @@ async def test_an_unknown_identity_is_one_error_with_both_commands(
     assert "git config --global user.name" in refusal.value.hint
     assert "git config --global user.email" in refusal.value.hint
     assert git(repo, "rev-parse", "HEAD") == head
+
+
+async def test_a_branch_needs_no_identity(repo: Path, git: Git, own_configuration: Path) -> None:
+    own_configuration.write_text("", encoding="utf-8")
+    await create_branch(repo, "new")
+    assert git(repo, "branch", "--show-current").strip() == "new"
+
+
+async def test_a_sha256_repository_works_like_any_other(tmp_path: Path, git: Git) -> None:
+    git(tmp_path, "init", "-q", "--object-format=sha256")
+    await commit_paths(tmp_path, [write(tmp_path / "a", "1")], "first")
+    await create_branch(tmp_path, "new")
+    result = await commit_paths(tmp_path, [write(tmp_path / "a", "2")], "second")
+    assert git(tmp_path, "log", "--format=%s", "new").split() == ["second", "first"]
+    assert len(result.commit or "") == 64
+    assert git(tmp_path, "status", "--porcelain") == ""
+
+
+async def test_files_outside_of_a_sparse_checkout_stay_in_the_commit(repo: Path, git: Git) -> None:
+    git(repo, "sparse-checkout", "set", "--no-cone", "/a.txt")
+    assert not (repo / "b.txt").exists()
+    await commit_paths(repo, [write(repo / "a.txt", "by the run\n")], "x")
+    assert git(repo, "show", "--format=", "--name-status", "HEAD") == "M\ta.txt\n"
+    assert git(repo, "status", "--porcelain") == ""
+
+
+async def test_a_message_with_broken_characters_is_committed(repo: Path, git: Git) -> None:
+    await commit_paths(repo, [write(repo / "a.txt", "x")], "odd \ud800 \udc80\u2028message\0")
+    assert git(repo, "log", "-1", "--format=%B").strip() == "odd ? ?\u2028message"
 
 
 async def test_no_hook_runs_and_nothing_is_signed(repo: Path, git: Git) -> None:

@@ -134,6 +134,15 @@ def test_one_file_under_two_names_is_kept_once(ledger: SessionLedger, workspace:
     assert list(load_kept(session)) == ["src/b.py"]
 
 
+def test_a_way_up_out_of_a_linked_folder_is_followed_as_the_system_does(
+    ledger: SessionLedger, workspace: Path, session: Path
+) -> None:
+    (workspace / "deep" / "real").mkdir(parents=True)
+    (workspace / "alias").symlink_to("deep/real")
+    change(ledger, workspace / "alias" / ".." / "b.py", "1\n")
+    assert list(load_kept(session)) == ["deep/b.py"]
+
+
 def test_a_link_is_kept_as_a_link_together_with_its_target(
     ledger: SessionLedger, workspace: Path, session: Path
 ) -> None:

@@ -148,7 +148,13 @@ def test_short_and_empty_secrets_do_not_eat_the_text() -> None:
 
 
 def test_secrets_of_an_environment_are_found_by_name() -> None:
-    environment = {"MY_API_KEY": "abcdefgh", "HOME": "/home/me", "HF_TOKEN": "hf_12345", "EMPTY_KEY": ""}
+    environment = {
+        "MY_API_KEY": "abcdefgh",
+        "HOME": "/home/me",
+        "HF_TOKEN": "hf_12345",
+        "EMPTY_KEY": "",
+        "KEY_FILE": __file__,
+    }
     assert secrets_in(environment) == ("abcdefgh", "hf_12345")
 
 
