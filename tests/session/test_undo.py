@@ -122,7 +122,7 @@ ACTIONS = st.lists(
         st.sampled_from(["write", "delete", "chmod", "relink"]),
         st.sampled_from(NAMES),
         st.binary(max_size=20),
-        st.sampled_from([0o600, 0o644, 0o755, 0o400]),
+        st.sampled_from([0o600, 0o644, 0o755, 0o640]),
     ),
     min_size=1,
     max_size=12,
