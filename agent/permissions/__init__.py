@@ -1,0 +1,1 @@
+"""Decides what a tool call may do. Start at `agent.permissions.gate.decide`."""
