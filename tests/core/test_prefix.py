@@ -12,6 +12,7 @@ from agent.core.limits import RepetitionGuard, StepLimit
 from agent.core.loop import Conversation, run_turn
 from agent.core.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage
 from agent.core.model import Reply, StopReason
+from agent.core.stats import StepStats
 from agent.core.turn import TurnServices
 from tests.core.rig import FakeCheck, FakeTool, OpenGate, editing, services_of
 from tests.fakes.scripted_model import ScriptedModel, figures
@@ -95,7 +96,7 @@ def test_requests_of_many_attempts_extend_each_other_unless_told_otherwise(
     class ThreeAttempts:
         count = 3
 
-        def services(self, *_: object) -> TurnServices:
+        def services(self, attempt: int, spent: StepStats, steps: int) -> TurnServices:
             return services(model, passes)
 
         def restore(self) -> list[str]:
