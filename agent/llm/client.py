@@ -182,8 +182,11 @@ class ChatModel:
 
     async def _attempt(self, request: dict[str, Any]) -> AsyncIterator[ModelItem | Failure]:
         """One request. The stream is pumped by a task of its own, so that a cancel closes it at once."""
-        queue: asyncio.Queue[ModelItem | Failure | None] = asyncio.Queue()
         draft = _Draft()
+        if self._cancel.is_set():
+            yield self._cancelled(draft, time.monotonic())
+            return
+        queue: asyncio.Queue[ModelItem | Failure | None] = asyncio.Queue()
         pump = asyncio.ensure_future(self._pump(request, draft, queue))
         pump.add_done_callback(lambda _: queue.put_nowait(None))
         watch = asyncio.ensure_future(self._cancel.wait())

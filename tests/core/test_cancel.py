@@ -115,7 +115,7 @@ async def test_a_stream_is_closed_when_its_reader_fails():
     async def read() -> None:
         async with closing(numbers()) as stream:
             async for number in stream:
-                number / 0
+                assert number / 0
 
     with pytest.raises(ZeroDivisionError):
         await read()
