@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from agent.llm.repetition import goes_in_circles
 
 PROSE = "\n".join(f"{n}. Line {n} says {'abc'[n % 3] * (n % 7)}." for n in range(300))
-    f"{number}. Line {number} says {'abc'[number % 3] * (number % 7)}." for number in range(300)
-)
 CODE = "\n".join(
-    f"def test_case_{number}():\n    assert parse({number!r}) == Node({number})\n"
-    for number in range(80)
+    f"def test_case_{number}():\n    assert parse({number!r}) == Node({number})\n" for number in range(80)
 )
 TABLE = "\n".join(f'    ("key{number}", {number * 37 % 101}, "value {number}"),' for number in range(200))
 
