@@ -18,9 +18,9 @@ Severity = Literal["refusal", "warning"]
 DFLASH_LAYOUTS = ("dflash",)
 """The drafter layouts that upstream and BeeLlama from 0.2 on read; older BeeLlama reads "dflash-draft"."""
 GIVES_HIDDEN_STATES = frozenset({
-    "bailingmoe3", "deepseek4", "gemma4", "gpt-oss", "hunyuan-dense", "hunyuan_vl", "lfm2", "lfm2moe", "llama",
-    "mimo2", "minimax-01", "minimax-m2", "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe", "qwen3",
-    "qwen35", "qwen35moe", "qwen3moe", "qwen3next", "qwen4exp",
+    "bailingmoe3", "deepseek4", "gemma4", "gpt-oss", "hunyuan-dense", "hunyuan_vl", "lfm2", "lfm2moe",
+    "llama", "mimo2", "minimax-01", "minimax-m2", "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe",
+    "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen3next", "qwen4exp",
 })  # fmt: skip
 """Targets whose layers' states a draft can read, upstream in autumn 2026."""
 KEEPS_HIDDEN_STATES = frozenset({

@@ -129,21 +129,17 @@ def settings_of(profile: Profile, draft: ModelShape | None = None) -> ServerSett
 def render_fit(report: FitReport) -> str:
     """The report as plain text: the need, what is there, what changes would do, what else to know."""
     lines = [f"{report.profile}: {report.model}", ""]
-    rows = [
-        ("", "GPU", "RAM"),
-        *(_row(row.label, row.gpu, row.ram) for row in report.need.rows if not row.later),
-    ]
+    at_start = [_row(row.label, row.gpu, row.ram) for row in report.need.rows if not row.later]
+    later = [_row(row.label, row.gpu, row.ram) for row in report.need.rows if row.later]
+    rows = [("", "GPU", "RAM"), *at_start]
     rows.append(_row("needed", report.need.gpu, report.need.ram))
     rows.append(_row("free now", report.budget.gpu, report.budget.ram))
-    later = [_row(row.label, row.gpu, row.ram) for row in report.need.rows if row.later]
     rows += [("", "", ""), ("in use it may grow by", "", ""), *later] if later else []
-    lines += _aligned(rows)
+    lines += _aligned(rows if report.budget.gpu else [(label, ram) for label, _, ram in rows])
     lines += ["", _conclusion(report)]
     if report.suggestions:
-        table = [("change", "saves", "fits", "")]
-        for one in report.suggestions:
-            table.append((one.change, shown_size(one.saves), "yes" if one.fits else "no", one.cost))
-        lines += ["", *_aligned(table)]
+        head = ("change", "saves", "fits", "")
+        lines += ["", *_aligned([head, *(_suggested(one) for one in report.suggestions)])]
     for finding in report.findings:
         lines += ["", f"{finding.severity}: {finding.reason}", f"hint: {finding.remedy}"]
     lines += ["", *report.notes] if report.notes else []
@@ -225,7 +221,8 @@ def _conclusion(report: FitReport) -> str:
     if report.verdict == "too big":
         conclusion = f"Does not fit: {left} are missing."
         if report.largest_weights:
-            conclusion += f" A model file of up to {shown_size(report.largest_weights)} would fit as it is."
+            size = shown_size(report.largest_weights)
+            conclusion += f" With all else as it is, a model file of up to {size} would fit."
         return conclusion
     context = f"The longest context that fits is {report.largest_context} tokens."
     if report.verdict == "partly":
@@ -239,15 +236,18 @@ def _row(label: str, gpu: int, ram: int) -> tuple[str, str, str]:
     return label, shown_size(gpu) if gpu else "-", shown_size(ram) if ram else "-"
 
 
+def _suggested(one: Suggestion) -> tuple[str, str, str, str]:
+    return one.change, shown_size(one.saves), "yes" if one.fits else "no", one.cost
+
+
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """First column to the left, the others to the right but a fourth one."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [
-            text.rjust(width) if column < 3 else text
-            for column, (text, width) in enumerate(zip(row[1:], widths[1:], strict=True), start=1)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    """The first and the fourth column begin at the left, the others end at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    to_the_left = (0, 3)
+    return [
+        "  ".join(
+            text.ljust(width) if number in to_the_left else text.rjust(width)
+            for number, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
