@@ -9,8 +9,10 @@ MAX_CHARACTERS = 1800
 MAX_FAILURES = 3
 _FAILURE_CHARACTERS = 580
 
-_PYTEST_HEAD = re.compile(r"^_{3,} (.+?) _{3,}$")
-_PYTEST_SECTION = re.compile(r"^={3,} .* ={3,}$")
+# A title as wide as the terminal has one dash on each side; a row of single dashes separates frames.
+_PYTEST_HEAD = re.compile(r"^_+ (?!_ )(.+?) _+$")
+_PYTEST_LINE = re.compile(r"^\S.*:\d+: ")
+_PYTEST_SECTION = re.compile(r"^=+ .* =+$")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _UNITTEST_RULE = "=" * 70
 _UNITTEST_HEAD = re.compile(r"^(FAIL|ERROR): (.+)$")
@@ -22,10 +24,10 @@ def digest(output: str) -> str:
     lines = output.splitlines()
     failures = _pytest_failures(lines) or _unittest_failures(lines)
     if not failures:
-        return _head_and_tail(output.strip(), MAX_CHARACTERS)
+        return _head_and_tail("\n".join(_without_frames_of_the_runner(lines)).strip(), MAX_CHARACTERS)
     shown = [_head_and_tail(failure, _FAILURE_CHARACTERS) for failure in failures[:MAX_FAILURES]]
     if len(failures) > MAX_FAILURES:
-        shown.append(f"({len(failures) - MAX_FAILURES} more failures)")
+        shown.append(f"(failures not shown: {len(failures) - MAX_FAILURES})")
     return "\n".join(shown)
 
 
@@ -33,21 +35,26 @@ def _pytest_failures(lines: list[str]) -> list[str]:
     """One text per failure: its name, the source lines that lead to it, and the `E` lines."""
     failures: list[list[str]] = []
     current: list[str] | None = None
+    in_section = False
     for line in lines:
-        head = _PYTEST_HEAD.match(line)
+        head = _PYTEST_HEAD.match(line) if in_section else None
         if head:
-            current = [f"FAILED {head.group(1)}"]
+            title = head.group(1)
+            current = [title if title.startswith("ERROR ") else f"FAILED {title}"]
             failures.append(current)
         elif _PYTEST_SECTION.match(line):
+            in_section = " FAILURES " in line or " ERRORS " in line
             current = None
         elif current is not None:
             current.append(line)
+        elif in_section and _PYTEST_LINE.match(line):  # --tb=line
+            failures.append([line])
     return [_essence(failure) for failure in failures]
 
 
 def _essence(failure: list[str]) -> str:
     """Keeps the marked source lines of a pytest failure; a test of a few lines stays whole."""
-    body = [line for line in failure[1:] if line.strip()]
+    body = [line for line in failure[1:] if line.strip(" _")]
     if len(body) > 14:
         marked = [line for line in body if line.startswith((">", "E"))]
         body = marked or body[-8:]
@@ -70,7 +77,16 @@ def _unittest_failures(lines: list[str]) -> list[str]:
 
 
 def _without_frames_of_the_runner(failure: list[str]) -> list[str]:
-    return [line for line in failure if "/unittest/" not in line and not line.startswith("Traceback (most")]
+    kept: list[str] = []
+    in_runner = False
+    for line in failure:
+        if line.startswith("  File "):
+            in_runner = "/unittest/" in line or '"<frozen ' in line
+        elif not line.startswith("    "):
+            in_runner = False
+        if not in_runner and not line.startswith("Traceback (most"):
+            kept.append(line)
+    return kept
 
 
 def _head_and_tail(text: str, limit: int) -> str:
