@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from agent import __version__
 
@@ -71,7 +72,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 class _Parser(argparse.ArgumentParser):
     """Errors in the form of all others: one line that says what is wrong, and what to do."""
 
-    def error(self, message: str) -> None:  # type: ignore[override]
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"agent: {_plain(message)}\nhint: see `{self.prog} --help`\n")
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-DESCRIPTION = """Does one task in the repository of the current folder, and tells by its exit code how it went.
+DESCRIPTION = """Does one task in the repository of the current folder; its exit code tells how it went.
 
 TASK is a Markdown file, or - for standard input. Optional front matter:
 
@@ -34,18 +34,21 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("-C", "--directory", metavar="DIR", type=Path, help="work in this folder")
     parser.add_argument("--profile", metavar="NAME", help="server profile, see `agent profile list`")
     parser.add_argument("--check", metavar="COMMAND", help="shell command that has to pass at the end")
-    parser.add_argument("--allow", metavar="RULE", action="append", default=[], help="permit, e.g. 'shell(make *)'")
-    parser.add_argument("--deny", metavar="RULE", action="append", default=[], help="forbid, e.g. 'write(docs/**)'")
+    rule = {"metavar": "RULE", "action": "append", "default": []}
+    parser.add_argument("--allow", help="permit, for example 'shell(make *)'", **rule)
+    parser.add_argument("--deny", help="forbid, for example 'write(docs/**)'", **rule)
     parser.add_argument("--max-steps", metavar="N", type=int, help="most requests to the model")
     parser.add_argument("--max-seconds", metavar="S", type=float, help="most seconds for the whole run")
-    parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="what stdout carries")
+    forms = ("text", "json", "jsonl")
+    parser.add_argument("--output", choices=forms, default="text", help="what stdout carries")
     parser.add_argument("--branch", metavar="NAME", help="create this git branch and work on it")
     parser.add_argument("--commit", action="store_true", help="commit what the run changed")
     parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from agent.app import RunRequest, run_headless
+    from agent.app.headless import run_headless
+    from agent.app.request import RunRequest
 
     return run_headless(
         RunRequest(

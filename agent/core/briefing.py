@@ -32,9 +32,10 @@ def first_message(
     parts: list[str] = []
     if 0 < len(listing) <= LISTED_FILES:
         parts.append(f"Files of the repository: {', '.join(listing)}")
-    parts.extend(_attached(file) for file in sorted(files, key=lambda file: not file.reference))
+    parts.extend(_attached(file) for file in files if file.reference)
     if baseline is not None:
         parts.append(_check_text(baseline))
+    parts.extend(_attached(file) for file in files if not file.reference)
     parts.append(f"Task: {request}" if parts else request)
     return "\n\n".join(parts)
 

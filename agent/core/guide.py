@@ -15,6 +15,9 @@ from agent.core.events import CheckFinished, Event, ToolFinished, ToolStarted
 LOOKING_TOOLS = ("read", "search", "glob", "shell")
 # So many steps in a row may pass without a change before only changes are offered.
 LOOKING_STEPS = 3
+# Where the first message shows the files that the task names, so many changes may fail before the model may
+# look at others.
+CHANGES_BEFORE_LOOKING = 2
 WHOLE_FILE_LINES = 150
 
 
@@ -35,6 +38,10 @@ class Guide(Protocol):
         """What the next reply may be."""
         ...
 
+    def cue(self) -> str:
+        """What the model is told to do next, at the end of a message; empty where it decides itself."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
@@ -42,7 +49,7 @@ class Surroundings:
 
     `files` are the paths in the workspace with their number of lines, `shown` the ones whose text is in
     the first message, `new_files` names that the task mentions and that do not exist yet. `may_change`
-    says whether the rules allow changes to a path at all.
+    says whether the rules allow changes to a path at all. `briefed` says that the task names its files.
     """
 
     files: Mapping[str, int]
@@ -52,6 +59,7 @@ class Surroundings:
     has_check: bool
     check_passes: bool
     whole_files: bool
+    briefed: bool
 
 
 class SmallModelGuide:
@@ -63,7 +71,7 @@ class SmallModelGuide:
         self._shown = set(surroundings.shown)
         self._paths: dict[str, str] = {}
         self._steps_without_change = 0
-        self._changed = False
+        self._changes = 0
         self._check_passes = surroundings.check_passes
 
     def observe(self, event: Event) -> None:
@@ -77,7 +85,7 @@ class SmallModelGuide:
     def _observe_tool(self, event: ToolFinished) -> None:
         path = self._paths.pop(event.call_id, "")
         if event.diffs:
-            self._changed = True
+            self._changes += 1
             self._steps_without_change = 0
             self._shown.update(diff.path for diff in event.diffs)
         else:
@@ -102,6 +110,21 @@ class SmallModelGuide:
             tools=frozenset(offered), paths={name: listed for name, listed in paths.items() if listed}
         )
 
+    def cue(self) -> str:
+        """Small models follow the last line. Left alone with a task there, they copy it into a file."""
+        offer = self.offer()
+        if offer.tools is None or not offer.tools <= {"write", "edit", "finish"}:
+            return ""
+        if self._check_passes and "finish" in offer.tools and self._changes:
+            return 'If the task is done now, call finish: {"tool": "finish", "answer": "..."}'
+        whole = offer.paths.get("write", ()) if "write" in offer.tools else ()
+        if len(whole) == 1:
+            call = f'{{"tool": "write", "path": "{whole[0]}", "content": "..."}}'
+            return f"Write the complete new file {whole[0]}: {call}"
+        if whole:
+            return f"Write the complete new version of a file, one after the other: {', '.join(whole)}"
+        return ""
+
     def _changeable(self) -> list[str]:
         known = [path for path in self._around.files if path in self._shown]
         return [path for path in known if self._around.may_change(path)]
@@ -117,9 +140,10 @@ class SmallModelGuide:
             return name == "write" and not paths["edit"]
         if name == "read" and not paths["read"]:
             return False
-        if name in LOOKING_TOOLS:
-            return not self._everything_is_shown() and self._steps_without_change < LOOKING_STEPS
-        return True
+        return name not in LOOKING_TOOLS or self._may_look()
 
-    def _everything_is_shown(self) -> bool:
-        return all(path in self._shown for path in self._around.files)
+    def _may_look(self) -> bool:
+        if self._around.briefed and self._changes < CHANGES_BEFORE_LOOKING and not self._check_passes:
+            return False
+        unseen = any(path not in self._shown for path in self._around.files)
+        return unseen and self._steps_without_change < LOOKING_STEPS

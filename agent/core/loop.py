@@ -217,7 +217,9 @@ class _Turn:
             verdict = await self._judge(self._services.verifier.after_change())
             if verdict is not None:
                 yield verdict.event
-                result = replace(result, text=f"{result.text}\n\n{verdict.feedback}")
+                cue = self._services.guide.cue() if self._services.guide else ""
+                text = f"{result.text}\n\n{verdict.feedback}\n{cue}".rstrip()
+                result = replace(result, text=text)
         self._conversation.add(result)
 
     async def _finish(self, answer: str, calls: Sequence[ToolCall]) -> AsyncIterator[Event]:

@@ -158,8 +158,10 @@ class Tools(Table):
 class ModelCard(Table):
     """What the harness should know about the model's habits.
 
-    `attempts` are made from the start while a check fails, each of `attempt_steps` steps at the most but
-    the last; from the second on `retry_temperature` applies, because the same sample would not help.
+    `attempts` are made from the start while a check fails, each of `attempt_steps` steps at the most;
+    from the second on `retry_temperature` applies, because the same sample would not help. `guided`
+    narrows what each reply may be (see `agent.core.guide`), and `whole_files` has small files written
+    anew instead of edited; both only work with constrained calls.
     """
 
     attach_mentioned_files: bool = True
@@ -167,6 +169,8 @@ class ModelCard(Table):
     attempts: Annotated[int, Field(ge=1, le=20)] = 1
     attempt_steps: Annotated[int, Field(ge=1, le=1000)] = 12
     retry_temperature: Annotated[float, Field(ge=0, le=5)] | None = None
+    guided: bool = False
+    whole_files: bool = False
 
 
 class Profile(Table):

@@ -1,0 +1,191 @@
+"""Puts a conversation together: protocol, model, tools, check and first message."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from agent.app.briefing import Briefing, gather, new_files_in
+from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
+from agent.config.model import Settings
+from agent.core.attempts import run_attempts
+from agent.core.cancel import unless_cancelled
+from agent.core.events import Event
+from agent.core.guide import Surroundings
+from agent.core.limits import TimeLimit
+from agent.core.tool import Tool, ToolContext
+from agent.core.verifier import Verdict
+from agent.headless.task import Task
+from agent.llm.client import ChatModel, Connection
+from agent.llm.protocol import ConstrainedProtocol, NativeProtocol, ToolProtocol
+from agent.permissions.context import Mode
+from agent.resources import config_folder, state_folder
+from agent.server.profile import Profile
+from agent.server.record import Endpoint
+from agent.session.ledger import SessionLedger
+from agent.verify.check import CheckCommand
+from tools import built_in_tools
+from tools.shell import ShellTool
+
+HEADLESS_MODES: dict[Mode, Mode] = {"ask": "accept-edits"}
+"""Where a person would be asked before each edit, an unattended run may edit inside of the workspace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenConversation:
+    """A conversation that is ready to run."""
+
+    protocol_name: str
+    model_name: str
+    system_text: str
+    prompt: str
+    bench: Workbench
+
+    def events(self) -> AsyncIterator[Event]:
+        return run_attempts(self.system_text, self.prompt, self.bench)
+
+    async def close(self) -> None:
+        """Ends what the model left running, and lets go of the connection and the originals."""
+        for tool in self.bench.tools:
+            if isinstance(tool, ShellTool):
+                tool.stop_background()
+        await self.bench.model.close()
+        self.bench.ledger.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where a conversation takes place."""
+
+    workspace: Path
+    settings: Settings
+    profile: Profile
+    endpoint: Endpoint
+    ledger: SessionLedger
+    spill_folder: Path
+    cancel: asyncio.Event
+
+
+async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
+    """Runs the check once to see how things stand, and words the first message with it."""
+    tools = built_in_tools()
+    profile, settings = setting.profile, setting.settings
+    protocol = choose_protocol(profile, tools)
+    environment = tool_environment()
+    deadline = TimeLimit(task.max_seconds or settings.limits.max_seconds)
+    verifier = _check(task, setting, environment)
+    gathering = asyncio.to_thread(
+        gather,
+        task,
+        setting.workspace,
+        context_tokens=setting.endpoint.context_tokens,
+        attach=profile.model_card.attach_mentioned_files,
+    )
+    baseline, briefing = await asyncio.gather(_baseline(verifier, setting.cancel, emit), gathering)
+    for file in briefing.files:
+        setting.ledger.record(setting.workspace / file.path)
+    gate = _gate(task, setting)
+    bench = Workbench(
+        settings=settings,
+        task=task,
+        card=profile.model_card,
+        tools=tools,
+        gate=gate,
+        context=_tool_context(setting, environment),
+        ledger=setting.ledger,
+        model=_model(setting, protocol),
+        verifier=verifier,
+        surroundings=_surroundings(task, setting, gate, briefing, baseline),
+        deadline=deadline,
+        cancel=setting.cancel,
+    )
+    guide = bench.guide()
+    return OpenConversation(
+        protocol_name=protocol.name,
+        model_name=profile.target.file if profile.target else setting.endpoint.base_url,
+        system_text=protocol.system_text(system_prompt()),
+        prompt=f"{briefing.message(task, baseline)}\n\n{guide.cue() if guide else ''}".strip(),
+        bench=bench,
+    )
+
+
+def _surroundings(
+    task: Task, setting: Setting, gate: RuleGate, briefing: Briefing, baseline: Verdict | None
+) -> Surroundings:
+    names = [name for name in briefing.listing if not name.startswith(".")]
+    return Surroundings(
+        files={name: _line_count(setting.workspace / name) for name in names},
+        shown=frozenset(file.path for file in briefing.files),
+        new_files=new_files_in(task.text, setting.workspace),
+        may_change=gate.may_change,
+        has_check=baseline is not None,
+        check_passes=baseline is not None and baseline.passed,
+        whole_files=setting.profile.model_card.whole_files,
+        briefed=bool(briefing.mentioned),
+    )
+
+
+def _line_count(path: Path) -> int:
+    try:
+        return path.read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def _model(setting: Setting, protocol: ToolProtocol) -> ChatModel:
+    return ChatModel(
+        Connection(base_url=setting.endpoint.base_url, api_key=setting.endpoint.api_key),
+        protocol,
+        context_tokens=setting.endpoint.context_tokens,
+        sampling=setting.profile.sampling.model_dump(exclude_none=True),
+        cancel=setting.cancel,
+    )
+
+
+def _gate(task: Task, setting: Setting) -> RuleGate:
+    mode = setting.settings.permissions.mode
+    return RuleGate(
+        workspace=setting.workspace,
+        mode=HEADLESS_MODES.get(mode, mode),
+        rules=gate_rules(setting.settings, task),
+        protected=(config_folder(), state_folder()),
+    )
+
+
+def _tool_context(setting: Setting, environment: Mapping[str, str]) -> ToolContext:
+    return ToolContext(
+        workspace=setting.workspace,
+        ledger=setting.ledger,
+        spill_folder=setting.spill_folder,
+        emit=lambda _: None,
+        environment=environment,
+        shell_timeout_seconds=setting.settings.limits.shell_seconds,
+    )
+
+
+def system_prompt() -> str:
+    return files("agent").joinpath("prompts/system.md").read_text("utf-8").strip()
+
+
+def choose_protocol(profile: Profile, tools: Sequence[Tool]) -> ToolProtocol:
+    if profile.tools.protocol == "constrained":
+        return ConstrainedProtocol(tools)
+    return NativeProtocol(tools)
+
+
+def _check(task: Task, setting: Setting, environment: Mapping[str, str]) -> CheckCommand | None:
+    if not task.check:
+        return None
+    seconds = setting.settings.limits.check_seconds
+    return CheckCommand(task.check, setting.workspace, environment=environment, timeout_seconds=seconds)
+
+
+async def _baseline(
+    verifier: CheckCommand | None, cancel: asyncio.Event, emit: Callable[[Event], None]
+) -> Verdict | None:
+    if verifier is None:
+        return None
+    verdict = await unless_cancelled(verifier.run(), cancel)
+    emit(verdict.event)
+    return verdict

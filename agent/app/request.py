@@ -1,0 +1,76 @@
+"""What a person asked for on the command line, turned into a task in a folder."""
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from agent.core.errors import UsageError
+from agent.headless.task import Task, parse_task, read_task_file
+
+OutputForm = Literal["text", "json", "jsonl"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """`task` is a file or `-`; `None` and `()` mean that a flag was not given. Seconds for times."""
+
+    task: str | None
+    prompt: str | None
+    directory: Path
+    output: OutputForm = "text"
+    branch: str | None = None
+    commit: bool = False
+    profile: str | None = None
+    check: str | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    max_steps: int | None = None
+    max_seconds: float | None = None
+
+
+def resolve_directory(request: RunRequest) -> Path:
+    """The folder to work in. Raises UsageError when there is none."""
+    try:
+        directory = request.directory.resolve()
+    except OSError as error:
+        raise UsageError(f"cannot use the folder {request.directory}: {error.strerror}") from None
+    if not directory.exists():
+        raise UsageError(f"there is no folder {request.directory}", "give an existing one with -C DIR")
+    if not directory.is_dir():
+        raise UsageError(f"{request.directory} is not a folder", "give the repository's folder with -C DIR")
+    return directory
+
+
+def resolve_task(request: RunRequest) -> Task:
+    """Reads the task and lays the flags over its front matter. Raises UsageError."""
+    task = _read(request)
+    if request.max_steps is not None and request.max_steps < 1:
+        raise UsageError(f"--max-steps has to be at least 1, not {request.max_steps}")
+    if request.max_seconds is not None and not request.max_seconds > 0:
+        raise UsageError(f"--max-seconds has to be above 0, not {request.max_seconds:g}")
+    return replace(
+        task,
+        profile=request.profile or task.profile,
+        check=request.check or task.check,
+        allow=task.allow + request.allow,
+        deny=task.deny + request.deny,
+        max_steps=request.max_steps or task.max_steps,
+        max_seconds=request.max_seconds or task.max_seconds,
+    )
+
+
+def _read(request: RunRequest) -> Task:
+    if request.prompt is not None:
+        if request.task is not None:
+            raise UsageError("both a task file and -p were given", "use one of them")
+        return parse_task(request.prompt.encode("utf-8", "surrogateescape"), "the text of -p")
+    if request.task is None:
+        raise UsageError("no task was given", "agent run task.md, agent run -p 'what to do', or - for stdin")
+    if request.task == "-":
+        if sys.stdin is None or sys.stdin.closed:
+            raise UsageError("standard input is closed, so there is no task to read", "use -p or a file")
+        if sys.stdin.isatty():
+            print("Type the task, then Ctrl-D on a line of its own.", file=sys.stderr)
+        return parse_task(sys.stdin.buffer.read(), "standard input")
+    return read_task_file(Path(request.task))

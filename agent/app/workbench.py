@@ -1,0 +1,156 @@
+"""What one run works with: tools, gate, ledger, model, limits; and what a fresh attempt resets."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.config.model import Settings
+from agent.core.executor import GateDecision, ToolExecutor
+from agent.core.guide import SmallModelGuide, Surroundings
+from agent.core.limits import (
+    AttemptLimit,
+    ContextBudget,
+    Guard,
+    RepetitionGuard,
+    StepLimit,
+    TimeLimit,
+    TokenLimit,
+)
+from agent.core.stats import StepStats
+from agent.core.tool import Access, Tool, ToolContext
+from agent.core.turn import TurnServices
+from agent.core.verifier import Verifier
+from agent.headless.task import Task, protected_globs
+from agent.llm.client import ChatModel
+from agent.permissions.context import Mode
+from agent.permissions.gate import Decision, decide, exact_shell_rule
+from agent.permissions.rules import Rules, parse_rules
+from agent.server.profile import ModelCard
+from agent.session.ledger import SessionLedger
+
+# A tool result may take this share of the room that is left in the context window.
+_RESULT_SHARE = 0.4
+_CHARACTERS_PER_TOKEN = 3
+_MOST_RESULT_CHARACTERS = 16_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleGate:
+    """The permission rules as the executor's gate. Nobody is there to ask, so asking means denying."""
+
+    workspace: Path
+    mode: Mode
+    rules: Rules
+    protected: tuple[Path, ...]
+
+    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
+        decision = self._decision(tool.name, tool.access, arguments)
+        return GateDecision(decision.verdict == "allow", decision.reason)
+
+    def may_change(self, path: str) -> bool:
+        """Whether the rules let a file in the workspace be written."""
+        return self._decision("write", "write", {"path": path}).verdict == "allow"
+
+    def _decision(self, tool: str, access: Access, arguments: Mapping[str, Any]) -> Decision:
+        return decide(
+            tool,
+            access,
+            arguments,
+            workspace=self.workspace,
+            mode=self.mode,
+            rules=self.rules,
+            protected=self.protected,
+            headless=True,
+        )
+
+
+def gate_rules(settings: Settings, task: Task) -> Rules:
+    """All rules of a run. The check is a person's own command, so the model may run it too."""
+    own = (exact_shell_rule(task.check),) if task.check else ()
+    guarded = tuple(f"write({glob})" for glob in protected_globs(task))
+    permissions = settings.permissions
+    of_settings = parse_rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny)
+    of_task = parse_rules(allow=(*task.allow, *own), deny=(*task.deny, *guarded), source="the task")
+    return of_settings + of_task
+
+
+@dataclass(slots=True, kw_only=True)
+class Workbench:
+    """An `Attempts`: builds the services of each attempt, and undoes what a failed one changed."""
+
+    settings: Settings
+    task: Task
+    card: ModelCard
+    tools: Sequence[Tool]
+    gate: RuleGate
+    context: ToolContext
+    ledger: SessionLedger
+    model: ChatModel
+    verifier: Verifier | None
+    surroundings: Surroundings
+    deadline: TimeLimit
+    cancel: asyncio.Event
+
+    @property
+    def count(self) -> int:
+        return self.card.attempts if self.verifier is not None else 1
+
+    def services(self, attempt: int, spent: StepStats, steps: int) -> TurnServices:
+        if attempt > 1 and self.card.retry_temperature is not None:
+            self.model.change_sampling(temperature=self.card.retry_temperature)
+        return TurnServices(
+            model=self.model,
+            executor=ToolExecutor(
+                self.tools, gate=self.gate, context=self.context, result_limit=self._result_limit
+            ),
+            guards=self._guards(attempt, spent, steps),
+            verifier=self.verifier,
+            guide=self.guide(),
+            reply_tokens=self.reply_tokens,
+            cancel=self.cancel,
+        )
+
+    def guide(self) -> SmallModelGuide | None:
+        """A guide for a model whose card asks for one; only constrained calls can follow it."""
+        if not self.card.guided:
+            return None
+        return SmallModelGuide([tool.name for tool in self.tools], self.surroundings)
+
+    @property
+    def reply_tokens(self) -> int:
+        return min(self.settings.limits.reply_tokens, self.card.max_reply_tokens or 1_000_000)
+
+    def _guards(self, attempt: int, spent: StepStats, steps: int) -> list[Guard]:
+        limits = self.settings.limits
+        guards: list[Guard] = [
+            StepLimit(self.task.max_steps or limits.max_steps, steps),
+            self.deadline,
+            TokenLimit(limits.max_tokens, spent.decoded_tokens),
+            ContextBudget(lambda: self.model.context_tokens, self.reply_tokens),
+            RepetitionGuard(),
+        ]
+        if self.count > 1:
+            guards.append(AttemptLimit(self.card.attempt_steps))
+        return guards
+
+    def _result_limit(self) -> int:
+        window = self.model.context_tokens
+        if window <= 0:
+            return _MOST_RESULT_CHARACTERS
+        free = max(0, window - self.model.used_tokens - self.reply_tokens)
+        return min(_MOST_RESULT_CHARACTERS, int(free * _CHARACTERS_PER_TOKEN * _RESULT_SHARE))
+
+    def restore(self) -> Sequence[str]:
+        return [str(path) for path in self.ledger.roll_back()]
+
+
+def tool_environment() -> dict[str, str]:
+    """The environment of commands that the model runs: the person's, without keys of model servers."""
+    return {name: value for name, value in os.environ.items() if not _is_key(name)}
+
+
+def _is_key(name: str) -> bool:
+    return name.startswith("AGENT_") or name.endswith(("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))
