@@ -4,16 +4,17 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from agent.core.errors import UsageError
 from agent.permissions.context import Circumstances, Finding, allowed, from_rule, judge_path, worst
 from agent.permissions.destructive import objection
 from agent.permissions.environment import is_dangerous, is_harmless, names_search_path
 from agent.permissions.expand import expand_globs, path_candidates
 from agent.permissions.folders import Folders, possible_folders
-from agent.permissions.forms import other_forms, without_system_folder
+from agent.permissions.forms import SYSTEM_FOLDERS, other_forms, without_system_folder
 from agent.permissions.options import NotUnderstoodError, options, parse
 from agent.permissions.patterns import Match
 from agent.permissions.readonly import read_only
-from agent.permissions.rules import Rule, suggest_for_command
+from agent.permissions.rules import Rule, parse_rule, suggest_for_command
 from agent.permissions.runners import check_runner
 from agent.permissions.shell import analyse
 from agent.permissions.words import Assignment, Redirection, Script, SimpleCommand, Word, names
@@ -50,7 +51,16 @@ def judge_line(command: str, around: Circumstances) -> Finding:
         return Finding("ask", decisive.reason, decisive.rule)
     suggestions = {finding.suggestion for finding in asked}
     suggestion = suggestions.pop() if len(suggestions) == 1 else f"shell({command.strip()})"
-    return Finding("ask", decisive.reason, None, suggestion)
+    return Finding("ask", decisive.reason, None, suggestion if _can_be_written(suggestion) else None)
+
+
+def _can_be_written(suggestion: str | None) -> bool:
+    """A line with an open quote, say, cannot be the text of a rule."""
+    try:
+        parse_rule(suggestion, "allow", "a suggestion")
+    except UsageError:
+        return False
+    return True
 
 
 def _is_doubt(finding: Finding) -> bool:
@@ -159,7 +169,15 @@ class _Line:
         reason = objection(command.words)
         if reason is not None:
             return self._ask(f"{command.name}: {reason}", command)
-        return self._arguments(command, words[1:], "mode auto allows it", "write")
+        program = self._program_file(command)
+        return worst((program, self._arguments(command, words[1:], "mode auto allows it", "write")))
+
+    def _program_file(self, command: SimpleCommand) -> Finding:
+        """A program that is named by its path has to be the system's or the workspace's."""
+        name = command.name or ""
+        if "/" not in name or Path(name).parent.as_posix() in SYSTEM_FOLDERS:
+            return allowed("it is a program of the system")
+        return worst(self._places(name, "read")).suggesting(suggest_for_command(command, self.script))
 
     def _file_maker(self, command: SimpleCommand, words: Sequence[Word]) -> Finding:
         try:
@@ -233,7 +251,9 @@ class _Line:
         if names_search_path(assignment):
             return self._search_path(assignment)
         if is_dangerous(assignment):
-            return self._ask(f"setting {name} can change which programs run")
+            rule = self.around.rules.restricts_commands()
+            reason = f"setting {name} can change which programs run"
+            return from_rule(rule, uncertain=True) if rule is not None else self._ask(reason)
         if self.around.mode == "auto" or is_harmless(assignment):
             return allowed(f"setting {name} is harmless")
         return self._ask(f"{name} is not in the list of variables that are harmless to set")

@@ -18,9 +18,10 @@ _PYTHON_MODULES = frozenset(
 _NPM_SCRIPTS = frozenset({"test", "lint", "build", "typecheck", "type-check", "check", "format"})
 _MAKE_TARGETS = frozenset({"test", "tests", "check", "lint", "typecheck", "build", "all"})
 _RULED_OUT = re.compile(
-    # deletes the folder that it names, uploads, loads programs from elsewhere, or waits for a person
-    r"--basetemp(=.*)?|--pastebin(=.*)?|--pdb(cls=?.*)?|--trace|-exec(=.*)?|--exec(=.*)?|-toolexec(=.*)?|--toolexec(=.*)?"
-    r"|-overlay(=.*)?|-modfile(=.*)?|--config(=.*)?|-Z.*|\+.*|-(vet|json)tool(=.*)?|--wrapper.*|--ui(=.*)?"
+    # deletes the folder that it names, uploads, waits for a person, or names programs to run
+    r"--basetemp(=.*)?|--pastebin(=.*)?|--pdb(cls=?.*)?|--trace|--py.*|--wrapper.*|--ui(=.*)?"
+    r"|--?(exec|toolexec|overlay|modfile|vettool|jsontool|ldflags|gcflags|asmflags|gccgoflags|compiler)(=.*)?"
+    r"|--config(=.*)?|-Z.*|\+.*"
 )
 
 

@@ -75,6 +75,8 @@ def unwrap(words: Words, stdin: str | None) -> Opened:
         return Opened(doubts=(f"{program}: {problem}",))
     if program in OTHER_SHELLS:
         return Opened(doubts=(f"what {program} runs is not known",))
+    if program in _EVALUATORS and any(_HIDDEN_COMMAND.search(word.value or word.source) for word in words):
+        return Opened(doubts=(f"{program} may evaluate text as code",))
     if program in _STATE_CHANGERS:
         return Opened(doubts=(f"{program} can change what later commands mean",))
     return Opened()
@@ -84,6 +86,11 @@ _STATE_CHANGERS = names(
     "alias unalias hash enable source . shopt bind complete compgen compopt fc let mapfile readarray"
     " coproc history caller autoload"
 )
+
+
+# given the name of an array element, these evaluate its index, and commands in it
+_EVALUATORS = names("test [ printf read unset declare typeset local export readonly getopts wait")
+_HIDDEN_COMMAND = re.compile(r"\[.*(\$\(|`|\$\{)", re.DOTALL)
 
 
 def _after(words: Words, position: int, *, skip: int = 0, environment: bool = False) -> Opened:
@@ -169,10 +176,19 @@ def _shell(words: Words, stdin: str | None) -> Opened:
     if {"version", "help"} & parsed.given.keys():
         return Opened()
     if parsed.operands and "s" not in parsed.given:
-        return Opened()  # a script file, which is judged as a file that is run
+        return _script_file(words, parsed.operands)
     if stdin is None:
         raise NotUnderstoodError("the commands come from standard input")
     return Opened(scripts=[stdin], inner_at=len(words))
+
+
+def _script_file(words: Words, operands: list[Word]) -> Opened:
+    """`sh FILE` runs the file, whatever program has the same name."""
+    path = operands[0].literal
+    if path is None:
+        raise NotUnderstoodError(f"what {operands[0].source} becomes is only known when it runs")
+    file = Word(path if "/" in path else f"./{path}", operands[0].source)
+    return Opened(inner=[(file, *operands[1:])], inner_at=len(words) - len(operands))
 
 
 def _shell_command(words: Words, option_at: int) -> Opened:

@@ -2,9 +2,14 @@
 
 import random
 import shlex
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 PROGRAMS = tuple(f"p{number}" for number in range(10))
+ODD_LINES: list[str] = tomllib.loads(
+    (Path(__file__).parent / "cases" / "odd_lines.toml").read_text(encoding="utf-8")
+)["lines"]
 WRAPPERS = ("env", "timeout", "xargs", "nice", "nohup", "stdbuf", "setsid", "find", "bash", "sh")
 
 
@@ -25,9 +30,21 @@ class LineMaker:
         choices: list[Callable[[], str]] = [self._simple, self._simple]
         if self.depth < 4:
             choices += [
-                self._sequence, self._pipeline, self._group, self._conditional, self._loop, self._case, self._wrapped,
-                self._nested_shell, self._eval, self._heredoc, self._redirected, self._function, self._odd, self._comment,
-            ]  # fmt: skip
+                self._sequence,
+                self._pipeline,
+                self._group,
+                self._conditional,
+                self._loop,
+                self._case,
+                self._wrapped,
+                self._nested_shell,
+                self._eval,
+                self._heredoc,
+                self._redirected,
+                self._function,
+                self._odd,
+                self._comment,
+            ]
         made = self.random.choice(choices)()
         self.depth -= 1
         return made
@@ -35,17 +52,60 @@ class LineMaker:
     def _name(self) -> str:
         name = self.random.choice(PROGRAMS)
         spellings = [name] * 6
-        spellings += [f'p""{name[1]}', f"\\{name}", f"$'{name}'", f'"{name}"', f"'p'{name[1]}", f"p\\{name[1]}"]
-        spellings += [f"$'\\x70{name[1]}'", f"${{x:-{name}}}", f"$(echo {name})", f"{{{name},y}}", f"p\\\n{name[1]}"]
+        spellings += [
+            f'p""{name[1]}',
+            f"\\{name}",
+            f"$'{name}'",
+            f'"{name}"',
+            f"'p'{name[1]}",
+            f"p\\{name[1]}",
+        ]
+        spellings += [
+            f"$'\\x70{name[1]}'",
+            f"${{x:-{name}}}",
+            f"$(echo {name})",
+            f"{{{name},y}}",
+            f"p\\\n{name[1]}",
+        ]
         return self.random.choice(spellings)
 
     def _argument(self) -> str:
         inner = self._simple() if self.depth > 3 else self._statement()
-        return self.random.choice([
-            "a", "-x", "'b c'", '"d $e"', "\\;", "\\#", "#", "a#b", "$#", "{}", "~", "'#'", "{a,b}", "a\\ b", "$'\\n'", '"\\$(p9)"',
-            "'$(p9)'", "$((1 + 2))", "*", "[a]", "!", '"`"'[:1] + 'x"', f"$({inner})", f'"$({inner})"', f"<({inner})",
-            f"`{self._simple()}`", f"${{y:-$({inner})}}", f"$((1 + $({inner})))", f'"${{y:-`{self._name()}`}}"', "=", "x=1",
-        ])  # fmt: skip
+        return self.random.choice(
+            [
+                "a",
+                "-x",
+                "'b c'",
+                '"d $e"',
+                "\\;",
+                "\\#",
+                "#",
+                "a#b",
+                "$#",
+                "{}",
+                "~",
+                "'#'",
+                "{a,b}",
+                "a\\ b",
+                "$'\\n'",
+                '"\\$(p9)"',
+                "'$(p9)'",
+                "$((1 + 2))",
+                "*",
+                "[a]",
+                "!",
+                '"x"',
+                f"$({inner})",
+                f'"$({inner})"',
+                f"<({inner})",
+                f"`{self._simple()}`",
+                f"${{y:-$({inner})}}",
+                f"$((1 + $({inner})))",
+                f'"${{y:-`{self._name()}`}}"',
+                "=",
+                "x=1",
+            ]
+        )
 
     def _simple(self) -> str:
         self.depth += 1
@@ -57,21 +117,30 @@ class LineMaker:
         return " ".join(words)
 
     def _sequence(self) -> str:
-        operator = self.random.choice([";", " ;", "\n", " && ", " || ", " & ", "&&", ";\n", " \\\n&& ", " # c\n"])
+        operator = self.random.choice(
+            [";", " ;", "\n", " && ", " || ", " & ", "&&", ";\n", " \\\n&& ", " # c\n"]
+        )
         return f"{self._statement()}{operator}{self._statement()}"
 
     def _pipeline(self) -> str:
-        return f"{self._statement()}{self.random.choice([' | ', '|', ' |& ', ' |' + chr(10)])}{self._statement()}"
+        operator = self.random.choice([" | ", "|", " |& ", " |\n"])
+        return f"{self._statement()}{operator}{self._statement()}"
 
     def _group(self) -> str:
-        return self.random.choice(["( {} )", "({})", "{{ {}; }}", "! {}", "{{ {}\n}}", "time {}"]).format(self._statement())
+        return self.random.choice(["( {} )", "({})", "{{ {}; }}", "! {}", "{{ {}\n}}", "time {}"]).format(
+            self._statement()
+        )
 
     def _conditional(self) -> str:
-        test = self.random.choice([self._simple(), "[ -f a ]", '[[ "$x" == a* ]]', f"[ -n $({self._name()}) ]"])
+        test = self.random.choice(
+            [self._simple(), "[ -f a ]", '[[ "$x" == a* ]]', f"[ -n $({self._name()}) ]"]
+        )
         return f"if {test}; then {self._statement()}; else {self._statement()}; fi"
 
     def _loop(self) -> str:
-        head = self.random.choice(["for i in a b", f"for i in $({self._simple()})", f"while {self._name()} && false"])
+        head = self.random.choice(
+            ["for i in a b", f"for i in $({self._simple()})", f"while {self._name()} && false"]
+        )
         return f"{head}; do {self._statement()}; done"
 
     def _case(self) -> str:
@@ -79,11 +148,30 @@ class LineMaker:
         return f"case {word} in a|b) {self._statement()};; *) {self._statement()};; esac"
 
     def _wrapped(self) -> str:
-        prefix = self.random.choice([
-            "env", "env A=1", "env -i PATH=$PATH", "timeout 5", "timeout -k 1 5", "nice", "nice -n 1", "nohup", "setsid -w",
-            "command", "exec", "builtin command", "echo a | xargs", "echo a | xargs -n1", "echo a | xargs -I{}",
-            "stdbuf -o0", "find . -maxdepth 0 -exec", "time", "time -p", "env -u A nice env B=2",
-        ])  # fmt: skip
+        prefix = self.random.choice(
+            [
+                "env",
+                "env A=1",
+                "env -i PATH=$PATH",
+                "timeout 5",
+                "timeout -k 1 5",
+                "nice",
+                "nice -n 1",
+                "nohup",
+                "setsid -w",
+                "command",
+                "exec",
+                "builtin command",
+                "echo a | xargs",
+                "echo a | xargs -n1",
+                "echo a | xargs -I{}",
+                "stdbuf -o0",
+                "find . -maxdepth 0 -exec",
+                "time",
+                "time -p",
+                "env -u A nice env B=2",
+            ]
+        )
         suffix = " {} \\;" if prefix.startswith("find") else ""
         return f"{prefix} {self._name()} {self.random.choice(['', 'a', '-x'])}{suffix}"
 
@@ -93,18 +181,26 @@ class LineMaker:
 
     def _eval(self) -> str:
         inner = self._statement()
-        return self.random.choice([f"eval {shlex.quote(inner)}", f"eval {self._name()}", f"trap {shlex.quote(inner)} EXIT"])
+        return self.random.choice(
+            [f"eval {shlex.quote(inner)}", f"eval {self._name()}", f"trap {shlex.quote(inner)} EXIT"]
+        )
 
     def _heredoc(self) -> str:
         mark = self.random.choice(["E", "'E'", '"E"', "\\E"])
         command = self.random.choice([self._name(), "bash", "bash -s", "cat | bash", "env bash"])
-        body = self.random.choice([self._simple(), f"$({self._name()})", f"`{self._name()}`", f"\\$({self._name()})", "#"])
-        after = self.random.choice(["", f"; {self._name()}", f" && {self._name()}", f" | {self._name()}", " > out"])
+        body = self.random.choice(
+            [self._simple(), f"$({self._name()})", f"`{self._name()}`", f"\\$({self._name()})", "#"]
+        )
+        after = self.random.choice(
+            ["", f"; {self._name()}", f" && {self._name()}", f" | {self._name()}", " > out"]
+        )
         text = f"{command} <<{mark}{after}\n{body}\nE\n{self._name()}"
         return self.random.choice([text, text, f"bash <<< {shlex.quote(self._simple())}"])
 
     def _redirected(self) -> str:
-        redirection = self.random.choice(["> out", "2>&1", "< /dev/null", "&> out", ">> out 2>&1", f"> >({self._name()})"])
+        redirection = self.random.choice(
+            ["> out", "2>&1", "< /dev/null", "&> out", ">> out 2>&1", f"> >({self._name()})"]
+        )
         return f"{self._statement()} {redirection}"
 
     def _function(self) -> str:
@@ -112,17 +208,9 @@ class LineMaker:
         return f"f{self.functions}() {{ {self._statement()}; }}; f{self.functions} a"
 
     def _comment(self) -> str:
-        return f"{self._simple()} {self.random.choice(['#', '# ;', '#(', ' # $(' + self._name() + ')'])}\n{self._statement()}"
+        comment = self.random.choice(["#", "# ;", "#(", f" # $({self._name()})"])
+        return f"{self._simple()} {comment}\n{self._statement()}"
 
     def _odd(self) -> str:
-        name, other = self.random.choice(PROGRAMS), self._simple()
-        return self.random.choice([
-            f"x={name}; $x", f"x={name}; ${{x}} a", f"echo \\ #; {other}", f'echo "a"#; {other}', f"echo a\\\\; {other}",
-            f"echo \\\\\n{other}", f"echo '\\'; {other}", f'echo "\\\\"; {other}', f"echo $'\\''; {other}", f"echo ${{#x}}; {other}",
-            f"echo $(( 1 << 2 )); {other}", f"echo $((2#1)); {other}", f"echo a{{b; {other}", f"echo \"a\n#\"; {other}",
-            f"a=(1 2); {other}", f"set -- {name} b; \"$@\"", f"echo \\\n{other}", f"V=1\\\n{other}", f"echo `echo \\`{name}\\``",
-            f'echo "$(echo ")")"; {other}', f"echo $(echo \\)); {other}", f"echo $(case a in a) {other};; esac)",
-            f"{other} &\nwait", f"echo a;# {name}\n{other}", f"echo {{a,$({name})}}", f"[[ a == a ]] && {other}", f"echo ${{x/a/$({name})}}",
-            f"alias q={name}; q", f"hash -p $(command -v {name}) q; q", f": ${{z:={name}}}; $z", f"coproc {name}; wait",
-            f"printf '%s' {name} | bash", f"echo <<<a {name}; {other}", f">out {other}", f"<&- {name}", f"2>&1 {name} a",
-        ])  # fmt: skip
+        line = self.random.choice(ODD_LINES)
+        return line.replace("OTHER", self._simple()).replace("NAME", self.random.choice(PROGRAMS))
