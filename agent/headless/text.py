@@ -67,11 +67,12 @@ class TextFront:
         self._answer = answer
         self._terminal = terminal
         self._transient = False
+        self._server = ""
 
     def show(self, event: Event) -> None:
         match event:
             case ServerState():
-                self._rewrite(f"server: {event.state} {event.detail} ({event.elapsed_seconds:.0f} s)")
+                self._server_state(event)
             case SessionStarted():
                 window = f", {event.context_tokens} tokens of context" if event.context_tokens else ""
                 self._line(f"{event.profile}: {event.model}{window}, {event.tool_protocol} tool calls")
@@ -107,6 +108,14 @@ class TextFront:
         if finished.answer.strip():
             self._answer.write(_encodable(printable(finished.answer.strip()) + "\n", self._answer))
             self._answer.flush()
+
+    def _server_state(self, event: ServerState) -> None:
+        """Seconds that go by on a terminal; in a log a line for each new state."""
+        text = f"server: {event.state} {event.detail}".rstrip()
+        self._rewrite(f"{text} ({event.elapsed_seconds:.0f} s)")
+        if not self._terminal and event.state != self._server:
+            self._line(text)
+        self._server = event.state
 
     def _tool_finished(self, event: ToolFinished) -> None:
         for diff in event.diffs:
