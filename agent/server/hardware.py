@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 LIMIT_SECONDS = 4.0
+_KILL_SECONDS = 0.5
 _MIB = 1024 * 1024
 _SMI_FIELDS = "index,name,memory.total,memory.free,compute_cap,driver_version,uuid"
 _APPLE_SHARE = 0.75
@@ -78,8 +79,12 @@ def run_program(arguments: Sequence[str], seconds: float) -> str | None:
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        # One that hangs in a driver cannot be ended, so nobody waits for it.
         process.kill()
+        if process.stdout:
+            process.stdout.close()
+        # One that hangs in a driver cannot be ended, so it is not waited for any longer.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_SECONDS)
         return None
     return output.decode("utf-8", "replace") if process.returncode == 0 else None
 

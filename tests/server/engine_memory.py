@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.server.fit import MIB, ServerSettings
+from agent.server.fit import MIB, Estimate, ServerSettings
 from agent.server.gguf import read_header
 from agent.server.gguf_types import GgufArray, GgufHeader, Tensor
 from tests.server import gguf_models
 
 RECORD = Path(__file__).parent / "cases" / "engine_memory.json"
 _BUFFER = re.compile(r"(model|KV|RS|compute) buffer size =\s+([\d.]+) MiB")
+ALLOWED = 0.10
 _LIMIT_SECONDS = 60
 _ENGINE = r"""
 import json, os, sys, urllib.request
@@ -127,6 +128,21 @@ def read_measured(lines: tuple[str, ...]) -> Measured:
     if len(compute[1]) > 3:
         compute[0].append(compute[1].pop())
     return Measured(weights, kv[0], recurrent, compute[0][-1], kv[1], compute[1][-1])
+
+
+def assert_near(need: Estimate, measured: Measured) -> None:
+    """Each part of the estimate is at most a tenth off."""
+    estimated = Measured(
+        weights=need.part("weights"),
+        kv=need.part("kv"),
+        recurrent=need.part("recurrent"),
+        compute=need.part("compute"),
+        draft_kv=need.part("draft kv"),
+        draft_compute=need.part("draft compute"),
+    )
+    for name in Measured.__dataclass_fields__:
+        got, expected = getattr(estimated, name), getattr(measured, name)
+        assert abs(got - expected) <= ALLOWED * expected, f"{name}: estimated {got}, measured {expected}"
 
 
 def recorded_cases() -> list[Case]:
@@ -242,7 +258,7 @@ def synthetic_models(folder: Path) -> dict[str, Path]:
     }
 
 
-_SYNTHETIC_CASES: list[tuple[str, str | None, dict[str, Any]]] = [
+SYNTHETIC_CASES: list[tuple[str, str | None, dict[str, Any]]] = [
     ("qwen3", None, {"context": 1666, "slots": 3}),
     ("qwen3", None, {"context": 8192, "flash_attention": False}),
     ("qwen3", "dflash", {"context": 8192, "speculation": "dflash", "n_max": 15}),
@@ -301,7 +317,7 @@ def record(names: list[str]) -> None:
             add(target, None, settings)
     with tempfile.TemporaryDirectory() as folder:
         paths = synthetic_models(Path(folder))
-        for target_name, draft_name, settings in _SYNTHETIC_CASES:
+        for target_name, draft_name, settings in SYNTHETIC_CASES:
             draft = (draft_name, paths[draft_name]) if draft_name else None
             add((target_name, paths[target_name]), draft, settings)
     text = json.dumps({"models": models, "cases": cases})
