@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agent.core.cancel import InterruptedRunError, closing, halting, unless_cancelled
@@ -15,7 +15,6 @@ from agent.core.events import (
     StepStarted,
     ToolFinished,
     TurnFinished,
-    TurnReason,
     UserMessageAdded,
 )
 from agent.core.guide import Offer
@@ -23,7 +22,7 @@ from agent.core.limits import TimeLimit, TurnState
 from agent.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agent.core.model import ModelItem, Reply
 from agent.core.stats import total
-from agent.core.turn import Conversation, TurnServices
+from agent.core.turn import Conversation, Ending, TurnServices
 from agent.core.verifier import Verdict
 
 FINISH_TOOL = "finish"
@@ -52,13 +51,6 @@ async def run_turn(conversation: Conversation, prompt: str, services: TurnServic
     yield turn.finished()
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    reason: TurnReason
-    answer: str
-    detail: str
-
-
 class _Turn:
     """The state of one running turn; each method is one phase of a step.
 
@@ -79,7 +71,7 @@ class _Turn:
         self._state = TurnState()
         self._bad_replies = 0
         self._failed_finishes = 0
-        self._ending: _Ending | None = None
+        self._ending: Ending | None = None
 
     def stopped(self) -> bool:
         """Whether no further step is to be made; the ending is known then."""
@@ -89,17 +81,17 @@ class _Turn:
             else:
                 stops = (guard.check(self._state) for guard in self._services.guards)
                 stop = next(filter(None, stops), None)
-                self._ending = _Ending(stop.reason, "", stop.detail) if stop else None
+                self._ending = Ending(stop.reason, "", stop.detail) if stop else None
         return self._ending is not None
 
-    def _halted(self) -> _Ending:
+    def _halted(self) -> Ending:
         if self._deadline and self._halt.is_set() and not self._services.cancel.is_set():
             stop = self._deadline.stop()
-            return _Ending(stop.reason, "", stop.detail)
-        return _Ending("cancelled", "", "interrupted")
+            return Ending(stop.reason, "", stop.detail)
+        return Ending("cancelled", "", "interrupted")
 
     def finished(self) -> TurnFinished:
-        ending = self._ending or _Ending("gave_up", "", "the turn ended without a reason")
+        ending = self._ending or Ending("gave_up", "", "the turn ended without a reason")
         return TurnFinished(
             reason=ending.reason,
             answer=ending.answer,
@@ -151,9 +143,9 @@ class _Turn:
         if reply.stop_reason == "cancelled":
             self._ending = self._halted()
         elif reply.stop_reason == "overflow":
-            self._ending = _Ending("context_full", "", reply.error)
+            self._ending = Ending("context_full", "", reply.error)
         elif reply.stop_reason == "error":
-            self._ending = _Ending("server_failed", "", reply.error)
+            self._ending = Ending("server_failed", "", reply.error)
         elif reply.problem:
             self._state.context_tokens = reply.stats.context_tokens - reply.stats.decoded_tokens
             for event in self._refuse(reply):
@@ -174,7 +166,7 @@ class _Turn:
         """
         self._bad_replies += 1
         if self._bad_replies >= BAD_REPLIES_ALLOWED:
-            self._ending = _Ending(
+            self._ending = Ending(
                 "gave_up", "", f"{BAD_REPLIES_ALLOWED} replies in a row were unusable: {reply.problem}"
             )
             return []
@@ -233,13 +225,13 @@ class _Turn:
             yield verdict.event
         if verdict is None or verdict.passed:
             self._answer_calls(calls, "Done.")
-            self._ending = _Ending("done", answer, "done")
+            self._ending = Ending("done", answer, "done")
             return
         self._failed_finishes += 1
         self._answer_calls(calls, verdict.feedback)
         if self._failed_finishes >= FAILED_FINISHES_ALLOWED:
             detail = f"the check still fails after {self._failed_finishes} tries: {verdict.event.command}"
-            self._ending = _Ending("check_failed", answer, detail)
+            self._ending = Ending("check_failed", answer, detail)
         elif not calls:
             self._conversation.add(UserMessage(verdict.feedback))
             yield UserMessageAdded(text=verdict.feedback)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agent.core.events import TurnReason
 from agent.core.executor import ToolExecutor
 from agent.core.guide import Guide
 from agent.core.limits import Guard
@@ -41,3 +42,12 @@ class TurnServices:
     guide: Guide | None = None
     reply_tokens: int = 2048
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a turn ends; `detail` is one line for people."""
+
+    reason: TurnReason
+    answer: str
+    detail: str

@@ -344,21 +344,36 @@ async def test_a_turn_after_a_finished_one_extends_it():
     assert model.requests[1][:2] == [*model.requests[0], {"role": "assistant", "content": "One."}]
 
 
+class FakeGuide:
+    """Offers only reading until something was read, and cues with the number of checks it has seen."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def observe(self, event: Any) -> None:
+        self.seen.append(event.type)
+
+    def offer(self) -> Offer:
+        return Offer(tools=frozenset({"edit"} if "tool_finished" in self.seen else {"read"}))
+
+    def cue(self) -> str:
+        return f"Checked {self.seen.count('check_finished')} times, go on."
+
+
 async def test_the_guide_sees_the_events_and_narrows_each_reply():
-    class Recorder:
-        def __init__(self) -> None:
-            self.seen: list[str] = []
-
-        def observe(self, event: Any) -> None:
-            self.seen.append(event.type)
-
-        def offer(self) -> Offer:
-            return Offer(tools=frozenset({"edit"} if "tool_finished" in self.seen else {"read"}))
-
     model = ScriptedModel(act(call("read")), "Fine.")
-    await turn(services_of(model, FakeTool("read"), guide=Recorder()))
+    await turn(services_of(model, FakeTool("read"), guide=FakeGuide()))
 
     assert [offer.tools for offer in model.offers] == [frozenset({"read"}), frozenset({"edit"})]
+
+
+async def test_the_guide_has_the_last_word_after_a_verdict():
+    model = ScriptedModel(act(call("edit")), "Done.")
+    check = FakeCheck(False, True)
+
+    await turn(services_of(model, editing(), verifier=check, guide=FakeGuide()))
+
+    assert model.requests[1][-1]["content"].endswith("The check fails (1).\nChecked 1 times, go on.")
 
 
 async def test_without_a_guide_everything_is_offered():
