@@ -7,12 +7,14 @@ import re
 
 MAX_CHARACTERS = 1800
 MAX_FAILURES = 3
-_FAILURE_CHARACTERS = 580
+_NOTE_CHARACTERS = 40
+_FAILURE_CHARACTERS = 900
 
 # A title as wide as the terminal has one dash on each side; a row of single dashes separates frames.
 _PYTEST_HEAD = re.compile(r"^_+ (?!_ )(.+?) _+$")
 _PYTEST_LINE = re.compile(r"^\S.*:\d+: ")
 _PYTEST_SECTION = re.compile(r"^=+ .* =+$")
+_GAP = "\n[…]\n"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _UNITTEST_RULE = "=" * 70
 _UNITTEST_HEAD = re.compile(r"^(FAIL|ERROR): (.+)$")
@@ -25,7 +27,9 @@ def digest(output: str) -> str:
     failures = _pytest_failures(lines) or _unittest_failures(lines)
     if not failures:
         return _head_and_tail("\n".join(_without_frames_of_the_runner(lines)).strip(), MAX_CHARACTERS)
-    shown = [_head_and_tail(failure, _FAILURE_CHARACTERS) for failure in failures[:MAX_FAILURES]]
+    first = failures[:MAX_FAILURES]
+    limit = min(_FAILURE_CHARACTERS, (MAX_CHARACTERS - _NOTE_CHARACTERS) // len(first))
+    shown = [_head_and_tail(failure, limit) for failure in first]
     if len(failures) > MAX_FAILURES:
         shown.append(f"(failures not shown: {len(failures) - MAX_FAILURES})")
     return "\n".join(shown)
@@ -90,7 +94,13 @@ def _without_frames_of_the_runner(failure: list[str]) -> list[str]:
 
 
 def _head_and_tail(text: str, limit: int) -> str:
+    """At most `limit` characters, of whole lines where they are not very long."""
     if len(text) <= limit:
         return text
-    head, tail = text[: limit // 3], text[-(limit * 2 // 3) :]
-    return f"{head}\n[…]\n{tail}"
+    room = limit - len(_GAP)
+    head, tail = text[: room // 3], text[-(room * 2 // 3) :]
+    whole_head, _, rest = head.rpartition("\n")
+    first, _, whole_tail = tail.partition("\n")
+    head = whole_head if len(rest) < len(head) // 2 else head
+    tail = whole_tail if len(first) < len(tail) // 2 else tail
+    return f"{head}{_GAP}{tail}"
