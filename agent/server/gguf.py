@@ -21,8 +21,8 @@ from agent.server.gguf_types import TENSOR_TYPES, GgufArray, GgufHeader, Scalar,
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _CHUNK = 1024 * 1024
-_LARGEST_HEADER = 192 * 1024 * 1024
-"""About ten times what the biggest vocabularies need; it bounds the time that a hostile file can cost."""
+_LARGEST_HEADER = 64 * 1024 * 1024
+"""Five times what the biggest vocabularies need; it bounds the time that a hostile file can cost."""
 _MOST_KEYS = 65_536
 _MOST_TENSORS = 100_000
 _LONGEST_NAME = 4096
@@ -200,6 +200,8 @@ class _Stream:
 def _opened(path: Path) -> Iterator[_Stream]:
     """Opens the file, reads magic and version, and finds out in which order its bytes are."""
     try:
+        if path.exists() and not path.is_file():
+            raise ModelFileError(f"{path} is not a file", "give the path of a model file, ending in .gguf")
         with path.open("rb") as file:
             stream = _Stream(path, file, path.stat().st_size)
             magic = file.read(4)

@@ -1,5 +1,6 @@
 """The header of a model file: what is read, and that a bad file is one clear error, soon."""
 
+import os
 import random
 import struct
 from pathlib import Path
@@ -180,11 +181,26 @@ def test_other_files_are_errors_that_say_what_is_wrong(tmp_path: Path):
         assert caught.value.hint
 
 
-def test_a_missing_file_and_a_folder_are_errors(tmp_path: Path):
+def test_a_missing_file_is_an_error(tmp_path: Path):
     with pytest.raises(ModelFileError, match="No such file"):
         read_header(tmp_path / "missing.gguf")
-    with pytest.raises(ModelFileError, match="directory"):
-        read_header(tmp_path)
+
+
+def test_what_is_not_a_file_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.gguf")
+    for path in (tmp_path, tmp_path / "pipe.gguf"):
+        with pytest.raises(ModelFileError, match="is not a file"):
+            read_header(path)
+
+
+def test_a_header_that_never_ends_is_given_up(tmp_path: Path):
+    path = tmp_path / "endless.gguf"
+    key = struct.pack("<Q1sIIQ", 1, b"k", 9, 6, 2**40)
+    with path.open("wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key)
+        file.truncate(2**43)
+    with pytest.raises(ModelFileError, match="its header has more than"):
+        read_header(path)
 
 
 @pytest.mark.parametrize(
