@@ -198,7 +198,7 @@ def test_a_header_that_never_ends_is_given_up(tmp_path: Path):
     key = struct.pack("<Q1sIIQ", 1, b"k", 9, 6, 2**40)
     with path.open("wb") as file:
         file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key)
-        file.truncate(2**43)
+        file.truncate(2**28)
     with pytest.raises(ModelFileError, match="its header has more than"):
         read_header(path)
 
