@@ -230,7 +230,8 @@ class ChatModel:
 
     def _items(self, chunk: Any, draft: _Draft) -> list[ModelItem]:
         extra = chunk.model_extra or {}
-        draft.timings = extra.get("timings") or draft.timings
+        timings = extra.get("timings")
+        draft.timings = timings if isinstance(timings, Mapping) else draft.timings
         draft.usage = chunk.usage or draft.usage
         items: list[ModelItem] = []
         progress = extra.get("prompt_progress")
@@ -250,22 +251,23 @@ class ChatModel:
 
     def _delta(self, delta: Any, draft: _Draft) -> list[ModelItem]:
         items: list[ModelItem] = []
-        reasoning = (delta.model_extra or {}).get("reasoning_content")
+        reasoning = _text((delta.model_extra or {}).get("reasoning_content"))
+        content = _text(delta.content)
         if reasoning:
             draft.reasoning.append(reasoning)
             items.append(ReasoningDelta(text=reasoning))
-        if delta.content:
-            draft.text.append(delta.content)
-            items.append(self._protocol.delta(delta.content))
+        if content:
+            draft.text.append(content)
+            items.append(self._protocol.delta(content))
         for piece in delta.tool_calls or ():
             call = draft.call_of(piece)
-            call.id = piece.id or call.id
+            call.id = _text(piece.id) or call.id
             if piece.function is not None:
-                call.name = call.name or piece.function.name or ""
-                arguments = piece.function.arguments or ""
+                call.name = call.name or _text(piece.function.name)
+                arguments = _text(piece.function.arguments)
                 call.arguments.append(arguments)
                 items.append(ToolCallDelta(text=arguments))
-        if reasoning or delta.content or delta.tool_calls:
+        if reasoning or content or delta.tool_calls:
             draft.pieces += 1
             draft.first_token_at = draft.first_token_at or time.monotonic()
         return items
@@ -346,6 +348,13 @@ def _failures() -> tuple[type[BaseException], ...]:
     return (openai.OpenAIError, httpx2.HTTPError, OSError, *strange)
 
 
+def _text(value: Any) -> str:
+    """A text of a chunk; raises ValueError for anything else, because nothing checks it before."""
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{type(value).__name__} where a text should be")
+    return value or ""
+
+
 def _failed(failure: Failure) -> Reply:
     if failure.kind == "unparsed":
         return Reply(message=AssistantMessage(""), stop_reason="stop", problem=UNPARSED_REPLY)
@@ -358,4 +367,6 @@ def _stats(draft: _Draft, started: float) -> StepStats:
         return stats.from_timings(draft.timings)
     now = time.monotonic()
     first = (draft.first_token_at or now) - started
-    return stats.from_usage(draft.usage, first_token_seconds=first, total_seconds=now - started)
+    return stats.from_usage(
+        draft.usage, pieces=draft.pieces, first_token_seconds=first, total_seconds=now - started
+    )

@@ -24,17 +24,24 @@ def from_timings(timings: Mapping[str, Any]) -> StepStats:
     )
 
 
-def from_usage(usage: Any, *, first_token_seconds: float, total_seconds: float) -> StepStats:
-    """For servers without `timings`: token counts from `usage`, times as measured here."""
+def from_usage(usage: Any, *, pieces: int, first_token_seconds: float, total_seconds: float) -> StepStats:
+    """For replies without `timings`: token counts from `usage`, times as measured here.
+
+    `pieces` is the number of chunks that came, which stands for tokens where the server counted none, as in
+    a reply that was broken off.
+    """
+    decode_seconds = max(0.0, total_seconds - first_token_seconds) if pieces else 0.0
+    if usage is None:
+        return StepStats(decoded_tokens=pieces, decode_seconds=decode_seconds, source="measured")
     details = getattr(usage, "prompt_tokens_details", None)
-    cached = getattr(details, "cached_tokens", None) or 0
-    prompt = getattr(usage, "prompt_tokens", None) or 0
+    cached = _whole(getattr(details, "cached_tokens", 0))
+    prompt = _whole(getattr(usage, "prompt_tokens", 0))
     return StepStats(
         prompt_tokens=max(0, prompt - cached),
         cached_tokens=cached,
-        decoded_tokens=getattr(usage, "completion_tokens", None) or 0,
+        decoded_tokens=_whole(getattr(usage, "completion_tokens", 0)),
         prompt_seconds=first_token_seconds,
-        decode_seconds=max(0.0, total_seconds - first_token_seconds),
+        decode_seconds=decode_seconds,
         source="measured",
     )
 
@@ -53,3 +60,7 @@ def _number(record: Mapping[str, Any], key: str) -> float:
     if not isinstance(value, int | float) or not math.isfinite(value):
         return 0
     return max(value, 0)
+
+
+def _whole(value: Any) -> int:
+    return max(value, 0) if isinstance(value, int) else 0

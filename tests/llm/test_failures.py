@@ -124,6 +124,37 @@ async def test_a_chunk_of_a_strange_shape_never_ends_the_session(
     assert (await connect(server).ask()).message.text == "One."
 
 
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"content": 3},
+        {"content": ["One."]},
+        {"reasoning_content": {"text": "Hm"}},
+        {"tool_calls": [{"index": 0, "id": 7, "function": {"name": "read", "arguments": "{}"}}]},
+        {"tool_calls": [{"index": 0, "id": "x", "function": {"name": "read", "arguments": {"path": "a"}}}]},
+        {"tool_calls": "read"},
+    ],
+)
+async def test_a_whole_reply_of_a_strange_shape_is_asked_for_again(
+    scripted_server: StartServer, connect: Connect, delta: Any
+):
+    chunk = {"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}
+    items = await connect(scripted_server(Step(chunks=(chunk, "data: [DONE]\n\n")), "One.")).items()
+    assert "sent something that is no reply" in retries(items)[0].cause
+    assert reply_in(items).message.text == "One."
+
+
+@pytest.mark.parametrize(
+    "figures", ['"usage": "many"', '"usage": {"prompt_tokens": "many"}', '"timings": "fast"']
+)
+async def test_figures_of_a_strange_shape_do_not_spoil_a_reply(
+    scripted_server: StartServer, connect: Connect, figures: str
+):
+    end = '{"choices": [{"index": 0, "delta": {"content": "One."}, "finish_reason": "stop"}], '
+    reply = await connect(scripted_server(Step(chunks=(f"data: {end}{figures}}}\n\n",)))).ask()
+    assert (reply.message.text, reply.stats.prompt_tokens) == ("One.", 0)
+
+
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-5", '"many"', "null", "1e400"])
 async def test_figures_that_are_no_numbers_count_as_nothing(
     scripted_server: StartServer, connect: Connect, value: str

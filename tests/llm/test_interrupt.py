@@ -29,6 +29,9 @@ async def test_a_cancel_in_mid_stream_closes_the_connection(scripted_server: Sta
 
     assert reply_in(items).stop_reason == "cancelled"
     assert reply_in(items).message.text.startswith("and then")
+    assert reply_in(items).stats.decoded_tokens > 0
+    assert reply_in(items).stats.prefill_rate is None
+    assert reply_in(items).stats.source == "measured"
     assert await asyncio.to_thread(saw_the_client_leave, server)
 
 
@@ -42,7 +45,9 @@ async def test_a_cancel_before_the_first_byte_closes_the_connection(
     await asyncio.to_thread(server.wait_for_chats, 1)
     client.cancel.set()
 
-    assert (await asking).stop_reason == "cancelled"
+    reply = await asking
+    assert reply.stop_reason == "cancelled"
+    assert (reply.stats.decode_rate, reply.stats.prefill_rate) == (None, None)
     assert await asyncio.to_thread(saw_the_client_leave, server)
 
 
