@@ -1,0 +1,184 @@
+"""What a session of twelve steps costs beside the model: start, processor time, memory, prompt, exit.
+
+    python -m benchmarks.session12 [--rounds 5] [--output benchmarks/results/session12.json]
+
+A server without a model answers from a script, in a process of its own. Times are ratios to
+`python -c "import openai"` of the same interpreter in the same round, because the import of that library is
+most of what a start has to wait for; a ratio then means the same on another machine.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report12, scenario12
+from benchmarks.processes import Cost, run
+from benchmarks.scenario12 import Protocol
+
+ROOT = Path(__file__).resolve().parents[1]
+PROTOCOLS: tuple[Protocol, ...] = ("native", "constrained")
+IMPORT = (sys.executable, "-c", "import openai")
+AGENT = (sys.executable, "-m", "agent")
+PROFILE = """engine = "remote"
+url = "{url}"
+[tools]
+protocol = "{protocol}"
+"""
+NAMES_FILE = "BENCHMARK_NAMES_FILE"
+# Runs in every Python process of a session that has it on its path.
+WATCH = f"""
+import ipaddress, os, sys
+
+def watch(event, arguments):
+    if event not in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"):
+        return
+    host = arguments[0][0] if isinstance(arguments[0], tuple) else arguments[0]
+    host = host.decode() if isinstance(host, bytes) else str(host)
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        with open(os.environ["{NAMES_FILE}"], "a", encoding="utf-8") as file:
+            file.write(host + chr(10))
+
+sys.addaudithook(watch)
+with open(os.environ["{NAMES_FILE}"] + ".watched", "a", encoding="utf-8") as file:
+    file.write(str(os.getpid()) + chr(10))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Folders of one benchmark run, and the environment that its processes get."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def measure(self, command: Sequence[str], folder: Path | None = None) -> Cost:
+        cost = run(command, folder=folder or self.folder, environment=self.environment, scratch=self.folder)
+        if cost.exit_code != 0:
+            raise SystemExit(f"{' '.join(command)} ended with {cost.exit_code}\n{cost.stderr}")
+        return cost
+
+
+def make_bench(folder: Path) -> Bench:
+    """An environment in which nothing of the person's own settings shows, and bytecode is kept."""
+    kept = {
+        name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "SYSTEMROOT")
+    }
+    homes = {
+        f"AGENT_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "STATE", "DATA", "CACHE")
+    }
+    git = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    environment = {**kept, **homes, **git, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    (folder / "config" / "profiles").mkdir(parents=True)
+    return Bench(folder, environment)
+
+
+@contextlib.contextmanager
+def scripted_server(bench: Bench, protocol: Protocol, record: Path) -> Iterator[str]:
+    """The URL of a server that plays the session, and that notes its requests in `record`."""
+    script = bench.folder / f"{protocol}.json"
+    script.write_text(json.dumps(scenario12.script(protocol)), encoding="utf-8")
+    command = [sys.executable, "-m", "tests.fakes.scripted_server", str(script), "--record", str(record)]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=bench.environment, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().split()[-1]
+        finally:
+            server.terminate()
+
+
+def play(bench: Bench, protocol: Protocol) -> tuple[Cost, list[dict[str, Any]]]:
+    """One session from start to end: what it cost, and the requests that arrived."""
+    record = bench.folder / "requests.jsonl"
+    record.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+        repository = scenario12.make_repository(Path(folder), bench.environment)
+        with scripted_server(bench, protocol, record) as url:
+            profile = bench.folder / "config" / "profiles" / "scripted.toml"
+            profile.write_text(PROFILE.format(url=url, protocol=protocol), encoding="utf-8")
+            allow = f"shell({scenario12.TEST_COMMAND})"
+            arguments = ("run", "-p", scenario12.TASK, "--profile", "scripted", "--allow", allow)
+            cost = bench.measure((*AGENT, *arguments), repository)
+        if wrong := scenario12.wrong_files(repository):
+            raise SystemExit(f"the session left wrong files: {', '.join(wrong)}\n{cost.stderr}")
+    return cost, [json.loads(line) for line in record.read_text("utf-8").splitlines()]
+
+
+def one_round(bench: Bench) -> dict[str, Any]:
+    """Each command once, one after the other, so that all meet the machine in the same mood."""
+    console_script = Path(sys.executable).parent / "agent"
+    with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+        repository = scenario12.make_repository(Path(folder), bench.environment)
+        (repository / "calc/stats.py").write_text(scenario12.EXPECTED["calc/stats.py"], encoding="utf-8")
+        shell = bench.measure(("sh", "-c", scenario12.TEST_COMMAND), repository)
+    found: dict[str, Any] = {
+        "import_openai": report12.cost_record(bench.measure(IMPORT)),
+        "help": report12.cost_record(bench.measure((*AGENT, "--help"))),
+        "test_command": report12.cost_record(shell),
+    }
+    if console_script.exists():
+        found["console_script_help"] = report12.cost_record(bench.measure((str(console_script), "--help")))
+    for protocol in PROTOCOLS:
+        cost, requests = play(bench, protocol)
+        found[protocol] = report12.session_record(cost, requests)
+    return found
+
+
+def names_looked_up(bench: Bench) -> dict[str, list[str]]:
+    """Names of hosts that a session asked for, by protocol. Not timed: the watch costs something."""
+    hook = bench.folder / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(WATCH, encoding="utf-8")
+    names: dict[str, list[str]] = {}
+    for protocol in PROTOCOLS:
+        noted = bench.folder / f"names-{protocol}"
+        path = f"{hook}{os.pathsep}{bench.environment['PYTHONPATH']}"
+        watched = {**bench.environment, "PYTHONPATH": path, NAMES_FILE: str(noted)}
+        play(Bench(bench.folder, watched), protocol)
+        if not noted.with_name(f"{noted.name}.watched").exists():
+            raise SystemExit("the watch for names was not loaded, so nothing is known about them")
+        names[protocol] = noted.read_text("utf-8").splitlines() if noted.exists() else []
+    return names
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, help="write everything that was measured to this JSON file")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="session12-"))
+    try:
+        bench = make_bench(folder)
+        load = os.getloadavg()
+        one_round(bench)  # warms the caches of the disk and writes bytecode
+        rounds = [one_round(bench) for _ in range(options.rounds)]
+        result = {
+            **report12.surroundings(load),
+            "task_tokens": report12.count_tokens(scenario12.TASK),
+            "names_looked_up": names_looked_up(bench),
+            "summary": [asdict(row) for row in report12.summarise(rounds)],
+            "rounds": rounds,
+        }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(report12.table(result))
+    if options.output:
+        options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
