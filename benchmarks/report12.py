@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from benchmarks.processes import Cost
 from benchmarks.scenario12 import FILE_STEPS, SHELL_STEPS
-from tests.fakes.chat import render_prompt
+from tests.fakes.chat import common_prefix, render_prompt
 from tests.fakes.state import CHAT_PATHS
 
 Round = Mapping[str, Any]
@@ -55,8 +56,7 @@ def session_record(cost: Cost, requests: Sequence[Mapping[str, Any]]) -> dict[st
     chats = sorted((one for one in requests if one["path"] in CHAT_PATHS), key=lambda one: one["arrived_at"])
     others = [one["path"] for one in requests if one["path"] not in CHAT_PATHS]
     bodies = [one["body"] for one in chats]
-    pairs = zip(chats, chats[1:], strict=False)
-    gaps = [round(later["arrived_at"] - earlier["replied_at"], 4) for earlier, later in pairs]
+    gaps = [round(later["arrived_at"] - earlier["replied_at"], 4) for earlier, later in pairwise(chats)]
     return {
         **cost_record(cost),
         "first_request": round(chats[0]["arrived_at"] - cost.started, 4),
@@ -76,10 +76,10 @@ def prompt_figures(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     need, in characters of the rendered prompts, where nothing merges at a seam.
     """
     prompts = [render_prompt(body) for body in bodies]
-    kept = [len(os.path.commonprefix([one, other])) for one, other in zip(prompts, prompts[1:], strict=False)]
-    growth = [len(prompt) for prompt in prompts]
-    needed = growth[0] + sum(max(0, later - one) for one, later in zip(growth, growth[1:], strict=False))
-    evaluated = growth[0] + sum(len(prompt) - old for prompt, old in zip(prompts[1:], kept, strict=True))
+    kept = [common_prefix(one, other) for one, other in pairwise(prompts)]
+    sizes = [len(prompt) for prompt in prompts]
+    needed = sizes[0] + sum(max(0, later - one) for one, later in pairwise(sizes))
+    evaluated = sizes[0] + sum(size - old for size, old in zip(sizes[1:], kept, strict=True))
     shares = [old / (_without_opening(one)) for one, old in zip(prompts, kept, strict=False)]
     return {
         "least_prefix_kept": round(min(1.0, *shares), 4),
@@ -95,13 +95,10 @@ def _without_opening(prompt: str) -> int:
 
 def without_task(body: Mapping[str, Any]) -> dict[str, Any]:
     """The request with nothing in its user message: system text and tools are left."""
-    return {
-        **body,
-        "messages": [
-            {**message, "content": ""} if message["role"] == "user" else message
-            for message in body["messages"]
-        ],
-    }
+    messages = [
+        {**message, "content": ""} if message["role"] == "user" else message for message in body["messages"]
+    ]
+    return {**body, "messages": messages}
 
 
 @cache
@@ -141,13 +138,14 @@ def summarise(rounds: Sequence[Round]) -> list[Row]:
             - (less * one["test_command"]["seconds"])
         )
 
+    imports = {
+        key: {"both": round(median(one["import_openai"][key] for one in rounds), 4)}
+        for key in ("seconds", "cpu")
+    }
+    prompt = per_protocol(plain("before_the_task_tokens"))
     return [
-        Row("import openai", "s", {"both": median(one["import_openai"]["seconds"] for one in rounds)}),
-        Row(
-            "import openai, processor time",
-            "s",
-            {"both": median(one["import_openai"]["cpu"] for one in rounds)},
-        ),
+        Row("import openai", "s", imports["seconds"]),
+        Row("import openai, processor time", "s", imports["cpu"]),
         Row("start to first request", "x import", per_protocol(ratio("first_request", "seconds")), 1.3),
         Row("start to first request", "s", per_protocol(plain("first_request"))),
         *_help_rows(rounds),
@@ -158,9 +156,7 @@ def summarise(rounds: Sequence[Round]) -> list[Row]:
         Row("gap after a file tool", "s", per_protocol(gap(FILE_STEPS)), None, 3),
         Row("gap after a shell tool, less the command", "s", per_protocol(gap(SHELL_STEPS, 1.0)), None, 3),
         Row("chat requests", "", per_protocol(plain("chat_requests")), 12, 0),
-        Row(
-            "first request without the task", "tokens", per_protocol(plain("before_the_task_tokens")), 1200, 0
-        ),
+        Row("first request without the task", "tokens", prompt, 1200, 0),
         Row("re-prefill ratio", "", per_protocol(plain("prefill_ratio")), 1.0, 3),
         Row("least share of a prompt that was kept", "", per_protocol(plain("least_prefix_kept")), None, 3),
     ]
@@ -186,10 +182,8 @@ def table(result: Mapping[str, Any]) -> str:
         "|---|---|---|---|",
     ]
     for row in result["summary"]:
-        cells = [
-            _cell(row, row["values"].get(column, row["values"].get("both")))
-            for column in ("native", "constrained")
-        ]
+        values = row["values"]
+        cells = [_cell(row, values.get(column, values.get("both"))) for column in ("native", "constrained")]
         limit = "" if row["limit"] is None else f"{row['limit']:g}"
         name = f"{row['name']}, {row['unit']}" if row["unit"] else row["name"]
         lines.append(f"| {name} | {cells[0]} | {cells[1]} | {limit} |")

@@ -1,4 +1,4 @@
-"""The scripted session of twelve steps: a small repository with a failing function, and what the model says."""
+"""The scripted session of twelve steps: a small repository with a failing function, and the replies."""
 
 import subprocess
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ Protocol = Literal["native", "constrained"]
 
 TEST_COMMAND = "python3 run_tests.py"
 TASK = (
-    "The function mean in calc/stats.py fails: `python3 run_tests.py` shows how. Mend it, then add a module "
-    "calc/spread.py with a function spread(numbers), the distance between the largest and the smallest number, "
-    "and describe both changes in CHANGES.md. The tests have to pass at the end."
+    "The function mean in calc/stats.py fails: `python3 run_tests.py` shows how. Mend it, then add a "
+    "module calc/spread.py with a function spread(numbers), the distance between the largest and the smallest "
+    "number, and describe both changes in CHANGES.md. The tests have to pass at the end."
 )
 STATS = '''"""Figures about lists of numbers."""
 
@@ -35,6 +35,7 @@ assert mean([2, 4, 6]) == 4, mean([2, 4, 6])
 assert mean([]) == 0, mean([])
 print("all tests pass")
 """
+WRONG = "    return total(numbers) / (len(numbers) - 1)"
 HALF_RIGHT = "    return total(numbers) / len(numbers)"
 RIGHT = "    return total(numbers) / len(numbers) if numbers else 0"
 SPREAD = '''"""How far numbers lie apart."""
@@ -54,7 +55,7 @@ FILES = {
     ".gitignore": "__pycache__/\n",
 }
 EXPECTED = {
-    "calc/stats.py": STATS.replace("    return total(numbers) / (len(numbers) - 1)", RIGHT),
+    "calc/stats.py": STATS.replace(WRONG, RIGHT),
     "calc/spread.py": SPREAD,
     "CHANGES.md": CHANGES,
 }
@@ -66,13 +67,11 @@ STEPS = 12
 
 def script(protocol: Protocol) -> list[dict[str, Any]]:
     """The replies in the form of `tests.fakes.script`, as JSON-ready data."""
-    steps = [
+    return [
         _call("read", path="calc/stats.py"),
         _call("read", path="run_tests.py"),
         _call("search", pattern="mean"),
-        _call(
-            "edit", path="calc/stats.py", old="    return total(numbers) / (len(numbers) - 1)", new=HALF_RIGHT
-        ),
+        _call("edit", path="calc/stats.py", old=WRONG, new=HALF_RIGHT),
         _call("shell", command=TEST_COMMAND),
         _call("edit", path="calc/stats.py", old=HALF_RIGHT, new=RIGHT),
         _call("shell", command=TEST_COMMAND),
@@ -82,7 +81,6 @@ def script(protocol: Protocol) -> list[dict[str, Any]]:
         _call("shell", command=TEST_COMMAND),
         {"text": ANSWER} if protocol == "native" else _call("finish", answer=ANSWER),
     ]
-    return steps
 
 
 def _call(name: str, **arguments: Any) -> dict[str, Any]:

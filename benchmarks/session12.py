@@ -38,8 +38,10 @@ NAMES_FILE = "BENCHMARK_NAMES_FILE"
 WATCH = f"""
 import ipaddress, os, sys
 
+LOOK_UPS = {{"getaddrinfo", "gethostbyname", "gethostbyaddr", "getnameinfo"}}
+
 def watch(event, arguments):
-    if event not in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"):
+    if event.removeprefix("socket.") not in LOOK_UPS:
         return
     host = arguments[0][0] if isinstance(arguments[0], tuple) else arguments[0]
     host = host.decode() if isinstance(host, bytes) else str(host)
@@ -71,11 +73,9 @@ class Bench:
 
 def make_bench(folder: Path) -> Bench:
     """An environment in which nothing of the person's own settings shows, and bytecode is kept."""
-    kept = {
-        name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "SYSTEMROOT")
-    }
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     homes = {
-        f"AGENT_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "STATE", "DATA", "CACHE")
+        f"AGENT_{kind.upper()}_HOME": str(folder / kind) for kind in ("config", "state", "data", "cache")
     }
     git = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     environment = {**kept, **homes, **git, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
@@ -154,9 +154,7 @@ def names_looked_up(bench: Bench) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, help="write everything that was measured to this JSON file")
     options = parser.parse_args()
