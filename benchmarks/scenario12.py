@@ -9,9 +9,9 @@ Protocol = Literal["native", "constrained"]
 
 TEST_COMMAND = "python3 run_tests.py"
 TASK = (
-    "The function mean in calc/stats.py fails: `python3 run_tests.py` shows how. Mend it, then add a "
-    "module calc/spread.py with a function spread(numbers), the distance between the largest and the smallest "
-    "number, and describe both changes in CHANGES.md. The tests have to pass at the end."
+    "The function mean in calc/stats.py fails: `python3 run_tests.py` shows how. Mend it. Then add a module "
+    "calc/spread.py with a function spread(numbers), the distance between the largest and the smallest of "
+    "them, and describe both changes in CHANGES.md. The tests have to pass at the end."
 )
 STATS = '''"""Figures about lists of numbers."""
 
