@@ -4,7 +4,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.events import Notice, TextDelta, ToolFinished, TurnFinished
@@ -59,6 +59,7 @@ def test_each_event_is_one_line_with_its_type_first():
     assert json.loads(second)["diffs"] == [{"path": "a", "before": None, "after": "x"}]
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters()))
 def test_no_character_splits_a_line_or_gets_lost(text: str):
     output = io.StringIO()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.errors import ExitCode, UsageError
@@ -161,7 +161,7 @@ def test_a_wrong_value_is_named_with_what_it_has_to_be(line: str, wanted: str):
         ("- check", "has to be lines of `key: value`"),
         ("check: !!python/object:os.system x", "the front matter is no YAML"),
         ("check: 2026-13-45", "has a value that is no YAML"),
-        ("allow: " + "[" * 5000, "front matter"),
+        pytest.param("allow: " + "[" * 1500, "front matter", id="deep"),
         ("? [a, b]\n: c", "front matter"),
         ("check: \x07", "front matter"),
     ],
@@ -189,6 +189,7 @@ def test_a_task_may_not_be_without_end():
     assert len(task_of("x" * MAX_TASK_BYTES).text) == MAX_TASK_BYTES
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_a_task_or_refused_in_one_line(text: str):
     said = ""

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.events import (
@@ -94,6 +94,7 @@ def test_what_steers_a_terminal_or_hides_text_is_made_visible(text: str, visible
     assert printable(text) == visible
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_nothing_printable_controls_a_terminal(text: str):
     assert not [character for character in printable(text) if ord(character) < 32 and character not in "\n\t"]

@@ -1,7 +1,7 @@
 """Telling circles from text that is merely long or regular."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.llm.repetition import goes_in_circles
@@ -43,6 +43,7 @@ def test_a_passage_that_comes_twice_is_no_circle():
     assert not goes_in_circles(CODE[:1100] + CODE[:1100] + CODE[:1100][:400])
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=700))
 def test_any_passage_without_end_is_found(passage: str):
     assert goes_in_circles(passage * (3 + 2400 // len(passage)))

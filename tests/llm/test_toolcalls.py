@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.llm.toolcalls import CallPieces, MalformedCallError, parse_constrained, recover_from_text
@@ -91,11 +91,13 @@ def test_a_line_break_inside_of_a_string_is_forgiven():
     assert found('{"name": "edit", "arguments": {"new": "a\nb"}}') == [("edit", {"new": "a\nb"})]
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='{}[]":,\\ \nabread01', max_size=200))
 def test_recovery_never_fails(text: str):
     assert all(name in KNOWN for name, _ in found(text))
 
 
+@settings(deadline=None)
 @given(
     before=st.text(alphabet="abc {}\n.", max_size=40),
     arguments=st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=3),
