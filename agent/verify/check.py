@@ -12,7 +12,7 @@ from agent.core.events import CheckFinished
 from agent.core.verifier import Verdict
 from agent.verify.digest import digest
 
-MAX_OUTPUT_BYTES = 1_000_000
+MAX_OUTPUT_BYTES = 256_000
 # A check that takes longer than this is only run when the model says that it is done.
 QUICK_SECONDS = 20.0
 _DRAIN_SECONDS = 1.0
