@@ -1,9 +1,9 @@
 """Gathers what the first message of a task shows: the listing, the files that the task names, the check."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from agent.core.briefing import AttachedFile, first_message
 from agent.core.verifier import Verdict
@@ -16,7 +16,7 @@ _CHARACTERS_PER_TOKEN = 3
 _UNKNOWN_WINDOW_CHARACTERS = 24_000
 _SMALL_REPOSITORY_FILES = 12
 _LISTED_FILES = 400
-_REFERENCE_SUFFIXES = (".md", ".rst", ".txt")
+_DOCUMENT_SUFFIXES = (".md", ".rst", ".txt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +34,15 @@ class Briefing:
 def gather(task: Task, workspace: Path, *, context_tokens: int, attach: bool) -> Briefing:
     """Looks at the workspace. May start a git process, so call it in a thread."""
     listing = list_files(workspace, _LISTED_FILES)
-    mentioned = find_mentioned_files(f"{task.text}\n{task.check or ''}", workspace)
-    shown = mentioned
-    if not mentioned and len(listing) <= _SMALL_REPOSITORY_FILES:
-        shown = [workspace / name for name in listing if not name.startswith(".")]
+    named = find_mentioned_files(task.text, workspace)
+    shown = list(dict.fromkeys([*named, *find_mentioned_files(task.check or "", workspace)]))
+    if all(is_reference(path.name) for path in shown) and len(listing) <= _SMALL_REPOSITORY_FILES:
+        shown += [workspace / name for name in listing if not name.startswith(".")]
     budget = int(context_tokens * _ATTACHED_SHARE * _CHARACTERS_PER_TOKEN) or _UNKNOWN_WINDOW_CHARACTERS
     return Briefing(
         listing=tuple(listing),
-        mentioned=tuple(path.relative_to(workspace).as_posix() for path in mentioned),
-        files=tuple(_attached(shown, workspace, budget)) if attach else (),
+        mentioned=tuple(path.relative_to(workspace).as_posix() for path in named),
+        files=tuple(_attached(dict.fromkeys(shown), workspace, budget)) if attach else (),
     )
 
 
@@ -59,18 +59,23 @@ def _exists(name: str, workspace: Path) -> bool:
     return (workspace / name).exists() or any(workspace.glob(f"*/{name}"))
 
 
-def _attached(paths: Sequence[Path], workspace: Path, budget: int) -> Iterator[AttachedFile]:
+def _attached(paths: Iterable[Path], workspace: Path, budget: int) -> Iterator[AttachedFile]:
     for path in paths:
         text = _text_of(path)
         if text is None or len(text) > budget:
             continue
         budget -= len(text)
-        yield AttachedFile(path.relative_to(workspace).as_posix(), text, reference=_is_reference(path))
+        yield AttachedFile(path.relative_to(workspace).as_posix(), text, reference=is_reference(path.name))
 
 
-def _is_reference(path: Path) -> bool:
+def is_document(name: str) -> bool:
+    return name.endswith(_DOCUMENT_SUFFIXES)
+
+
+def is_reference(name: str) -> bool:
     """Tests and documents: what the model reads, but seldom changes."""
-    return path.suffix in _REFERENCE_SUFFIXES or path.stem.startswith("test_") or path.stem.endswith("_test")
+    stem = PurePosixPath(name).stem
+    return is_document(name) or stem.startswith("test_") or stem.endswith("_test")
 
 
 def _text_of(path: Path) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from agent.app.briefing import Briefing, gather, new_files_in
+from agent.app.briefing import Briefing, gather, is_document, new_files_in
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
@@ -117,13 +117,17 @@ def _surroundings(
     return Surroundings(
         files={name: _line_count(setting.workspace / name) for name in names},
         shown=frozenset(file.path for file in briefing.files),
+        mentioned=_changeable(briefing.mentioned),
         new_files=new_files_in(task.text, setting.workspace),
         may_change=gate.may_change,
         has_check=baseline is not None,
         check_passes=baseline is not None and baseline.passed,
-        whole_files=setting.profile.model_card.whole_files,
-        briefed=bool(briefing.mentioned),
     )
+
+
+def _changeable(mentioned: Sequence[str]) -> tuple[str, ...]:
+    """What a task names it mostly wants changed, but not the documents beside the code."""
+    return tuple(name for name in mentioned if not is_document(name)) or tuple(mentioned)
 
 
 def _line_count(path: Path) -> int:

@@ -12,21 +12,21 @@ from typing import Protocol
 
 from agent.core.events import CheckFinished, Event, ToolFinished, ToolStarted
 
-LOOKING_TOOLS = ("read", "search", "glob", "shell")
-# So many steps in a row may pass without a change before only changes are offered.
-LOOKING_STEPS = 3
-# Where the first message shows the files that the task names, so many changes may fail before the model may
-# look at others.
-CHANGES_BEFORE_LOOKING = 2
 WHOLE_FILE_LINES = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a reply may call. `tools` None means all; `paths` lists the values of a tool's `path`."""
+    """What a reply may be.
+
+    `tools` None means every call. `paths` lists the values of a tool's `path`. `blocks` are files that may
+    be written whole, as a block of text behind the call instead of a JSON string: small models leave files
+    out of JSON strings with "..." but copy a block line by line.
+    """
 
     tools: frozenset[str] | None = None
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    blocks: tuple[str, ...] = ()
 
 
 class Guide(Protocol):
@@ -48,102 +48,100 @@ class Surroundings:
     """What the guide knows of the workspace when a turn begins.
 
     `files` are the paths in the workspace with their number of lines, `shown` the ones whose text is in
-    the first message, `new_files` names that the task mentions and that do not exist yet. `may_change`
-    says whether the rules allow changes to a path at all. `briefed` says that the task names its files.
+    the first message, `mentioned` those that the task names, `new_files` names in it that do not exist yet.
+    `may_change` says whether the rules allow changes to a path at all.
     """
 
     files: Mapping[str, int]
     shown: frozenset[str]
+    mentioned: tuple[str, ...]
     new_files: tuple[str, ...]
     may_change: Callable[[str], bool]
     has_check: bool
     check_passes: bool
-    whole_files: bool
-    briefed: bool
 
 
 class SmallModelGuide:
-    """Keeps a small model on the short way: look, change, see the check, finish."""
+    """Keeps a small model on the short way: look where it must, write files whole, see the check, finish."""
 
     def __init__(self, tools: Sequence[str], surroundings: Surroundings) -> None:
         self._tools = frozenset(tools)
         self._around = surroundings
         self._shown = set(surroundings.shown)
+        self._changed: set[str] = set()
         self._paths: dict[str, str] = {}
-        self._steps_without_change = 0
-        self._changes = 0
         self._check_passes = surroundings.check_passes
 
     def observe(self, event: Event) -> None:
         if isinstance(event, ToolStarted):
             self._paths[event.call_id] = str(event.arguments.get("path", ""))
         elif isinstance(event, ToolFinished):
-            self._observe_tool(event)
+            path = self._paths.pop(event.call_id, "")
+            self._changed.update(diff.path for diff in event.diffs)
+            if event.diffs or (event.tool == "read" and event.outcome == "ok"):
+                self._shown.update({path, *(diff.path for diff in event.diffs)})
         elif isinstance(event, CheckFinished):
             self._check_passes = event.passed
 
-    def _observe_tool(self, event: ToolFinished) -> None:
-        path = self._paths.pop(event.call_id, "")
-        if event.diffs:
-            self._changes += 1
-            self._steps_without_change = 0
-            self._shown.update(diff.path for diff in event.diffs)
-        else:
-            self._steps_without_change += 1
-        if event.tool == "read" and event.outcome == "ok":
-            self._shown.add(path)
-
     def offer(self) -> Offer:
-        changeable = self._changeable()
-        paths = {
-            "read": tuple(path for path in self._around.files if path not in self._shown),
-            "edit": tuple(path for path in changeable if not self._is_rewritten_whole(path)),
-            "write": (
-                *(path for path in changeable if self._is_rewritten_whole(path)),
-                *self._around.new_files,
-            ),
-        }
-        offered = {name for name in self._tools if self._is_offered(name, paths)}
-        if not offered:
+        if self._is_solved():
+            return Offer(tools=frozenset({"finish"}) & self._tools)
+        targets = self._targets()
+        if any(self._is_large(path) for path in targets):
+            return self._edit_offer(targets)
+        unseen = () if targets else self._unseen()
+        tools = {"write"} if targets else set()
+        if unseen:
+            tools.add("read")
+        if self._may_finish(targets):
+            tools.add("finish")
+        if not targets and not unseen:
             return Offer()
-        return Offer(
-            tools=frozenset(offered), paths={name: listed for name, listed in paths.items() if listed}
-        )
+        return Offer(tools=frozenset(tools) & self._tools, paths={"read": unseen}, blocks=targets)
 
     def cue(self) -> str:
         """Small models follow the last line. Left alone with a task there, they copy it into a file."""
         offer = self.offer()
-        if offer.tools is None or not offer.tools <= {"write", "edit", "finish"}:
+        if offer.tools == {"finish"}:
+            return 'The task is done. Say what you changed: {"tool": "finish", "answer": "..."}'
+        if not offer.blocks:
             return ""
-        if self._check_passes and "finish" in offer.tools and self._changes:
-            return 'If the task is done now, call finish: {"tool": "finish", "answer": "..."}'
-        whole = offer.paths.get("write", ()) if "write" in offer.tools else ()
-        if len(whole) == 1:
-            call = f'{{"tool": "write", "path": "{whole[0]}", "content": "..."}}'
-            return f"Write the complete new file {whole[0]}: {call}"
-        if whole:
-            return f"Write the complete new version of a file, one after the other: {', '.join(whole)}"
-        return ""
+        finish = ', or call finish if the task is done: {"tool": "finish", "answer": "..."}'
+        ending = finish if "finish" in (offer.tools or ()) else ""
+        if len(offer.blocks) == 1:
+            return f"Write the complete file {offer.blocks[0]} in a ``` block{ending}"
+        return f"Write one of these files completely in a ``` block: {', '.join(offer.blocks)}{ending}"
 
-    def _changeable(self) -> list[str]:
-        known = [path for path in self._around.files if path in self._shown]
-        return [path for path in known if self._around.may_change(path)]
+    def _is_solved(self) -> bool:
+        """Whether a check that failed at first passes now: there is nothing left that could be shown."""
+        return self._around.has_check and not self._around.check_passes and self._check_passes
 
-    def _is_rewritten_whole(self, path: str) -> bool:
-        return self._around.whole_files and self._around.files.get(path, 0) <= WHOLE_FILE_LINES
-
-    def _is_offered(self, name: str, paths: Mapping[str, tuple[str, ...]]) -> bool:
-        if name == "finish":
-            return self._check_passes if self._around.has_check else True
-        if name in ("edit", "write") and not paths[name]:
-            # Without a single known file to change, writing a new one under any name has to stay possible.
-            return name == "write" and not paths["edit"]
-        if name == "read" and not paths["read"]:
+    def _may_finish(self, targets: Sequence[str]) -> bool:
+        if self._around.has_check and not self._check_passes:
             return False
-        return name not in LOOKING_TOOLS or self._may_look()
+        return bool(self._changed) or not targets
 
-    def _may_look(self) -> bool:
-        if self._around.briefed and self._changes < CHANGES_BEFORE_LOOKING and not self._check_passes:
-            return False
-        unseen = any(path not in self._shown for path in self._around.files)
-        return unseen and self._steps_without_change < LOOKING_STEPS
+    def _targets(self) -> tuple[str, ...]:
+        """The files that the next reply may write, the ones that the task names before all others."""
+        named = [path for path in self._around.mentioned if path in self._around.files]
+        named += [path for path in self._around.new_files if path not in named]
+        candidates = named or [path for path in self._around.files if path in self._shown]
+        open_ones = [path for path in candidates if self._is_open(path)]
+        if self._around.has_check and not self._check_passes:
+            return tuple(open_ones)
+        return tuple(path for path in open_ones if path not in self._changed)
+
+    def _is_open(self, path: str) -> bool:
+        known = path in self._shown or path not in self._around.files
+        return known and self._around.may_change(path)
+
+    def _is_large(self, path: str) -> bool:
+        return self._around.files.get(path, 0) > WHOLE_FILE_LINES
+
+    def _unseen(self) -> tuple[str, ...]:
+        return tuple(path for path in self._around.files if path not in self._shown)
+
+    def _edit_offer(self, targets: Sequence[str]) -> Offer:
+        """A file that is too long to be written anew is edited, with everything else still at hand."""
+        tools = self._tools if self._may_finish(targets) else self._tools - {"finish"}
+        return Offer(tools=tools, paths={"edit": tuple(targets), "write": tuple(targets)})

@@ -169,10 +169,12 @@ class ChatModel:
     def _request(self, messages: Sequence[Message], max_tokens: int, offer: Offer) -> dict[str, Any]:
         openai_fields = {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty"}
         extra = {key: value for key, value in self._sampling.items() if key not in openai_fields}
+        fields = self._protocol.request_fields(offer)
+        extra |= fields.pop("extra_body", {})
         return {
             "model": self._connection.model,
             "messages": to_wire(messages),
-            **self._protocol.request_fields(offer),
+            **fields,
             **{key: value for key, value in self._sampling.items() if key in openai_fields},
             "max_tokens": max_tokens,
             "stream": True,

@@ -13,6 +13,7 @@ from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
 from agent.core.schema import parameters_schema
 from agent.core.tool import Tool
+from agent.llm.blocks import block_grammar, parse_block
 from agent.llm.toolcalls import CallPieces, MalformedCallError, parse_constrained, recover_from_text
 
 EMPTY_REPLY = "Your reply was empty. Call a tool, or give your answer."
@@ -27,7 +28,10 @@ class ToolProtocol(Protocol):
         ...
 
     def request_fields(self, offer: Offer) -> dict[str, Any]:
-        """What goes along with the messages. What is part of the prompt never depends on `offer`."""
+        """What goes along with the messages. What is part of the prompt never depends on `offer`.
+
+        `extra_body` holds what is no field of OpenAI's API.
+        """
         ...
 
     def delta(self, text: str) -> TextDelta | ToolCallDelta:
@@ -83,7 +87,7 @@ class NativeProtocol:
 
 
 class ConstrainedProtocol:
-    """One JSON object per reply, bound by a schema."""
+    """One JSON object per reply, bound by a schema; or a file as a block behind it, bound by a grammar."""
 
     name = "constrained"
 
@@ -98,6 +102,8 @@ class ConstrainedProtocol:
     def request_fields(self, offer: Offer) -> dict[str, Any]:
         if not self._tools:
             return {}
+        if offer.blocks:
+            return {"extra_body": {"grammar": block_grammar(offer)}}
         allowed = [tool for tool in self._tools if offer.tools is None or tool.name in offer.tools]
         branches = [_constrained_branch(tool, offer.paths.get(tool.name, ())) for tool in allowed]
         schema = {"name": "tool_call", "strict": True, "schema": {"anyOf": branches}}
@@ -115,7 +121,7 @@ class ConstrainedProtocol:
         if not text.strip():
             return plain, EMPTY_REPLY
         try:
-            call = parse_constrained(text, f"call-{number}")
+            call = parse_block(text, f"call-{number}") or parse_constrained(text, f"call-{number}")
         except MalformedCallError as error:
             return plain, str(error)
         return AssistantMessage(text, reasoning, (call,)), ""

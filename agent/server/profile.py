@@ -160,8 +160,7 @@ class ModelCard(Table):
 
     `attempts` are made from the start while a check fails, each of `attempt_steps` steps at the most;
     from the second on `retry_temperature` applies, because the same sample would not help. `guided`
-    narrows what each reply may be (see `agent.core.guide`), and `whole_files` has small files written
-    anew instead of edited; both only work with constrained calls.
+    narrows what each reply may be (see `agent.core.guide`); it only works with constrained calls.
     """
 
     attach_mentioned_files: bool = True
@@ -170,7 +169,6 @@ class ModelCard(Table):
     attempt_steps: Annotated[int, Field(ge=1, le=1000)] = 12
     retry_temperature: Annotated[float, Field(ge=0, le=5)] | None = None
     guided: bool = False
-    whole_files: bool = False
 
 
 class Profile(Table):
