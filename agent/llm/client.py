@@ -7,23 +7,21 @@ earlier by whoever wants to overlap the import with something else.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.core.cancel import closing
-from agent.core.events import Prefill, ReasoningDelta, Retry, ToolCallDelta
+from agent.core.events import Retry
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
 from agent.core.model import ModelItem, Reply
-from agent.core.stats import StepStats
-from agent.llm import stats
+from agent.llm.draft import Draft
 from agent.llm.failures import Failure, classify
 from agent.llm.protocol import ToolProtocol, to_wire
 from agent.llm.repetition import goes_in_circles
-from agent.llm.toolcalls import CallPieces
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, AsyncStream
 
 RETRIES = 2
 RETRY_DELAY_SECONDS = 0.5
@@ -52,39 +50,6 @@ class Connection:
     silence_seconds: float = SILENCE_SECONDS
     retry_seconds: float = RETRY_DELAY_SECONDS
     loading_seconds: float = LOADING_PATIENCE_SECONDS
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A reply while it streams."""
-
-    text: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    calls: dict[int, CallPieces] = field(default_factory=dict)
-    finish: str = ""
-    timings: Mapping[str, Any] | None = None
-    usage: Any = None
-    first_token_at: float | None = None
-    pieces: int = 0
-
-    @property
-    def content(self) -> str:
-        return "".join(self.text)
-
-    @property
-    def latest(self) -> str:
-        """The part that is growing: thoughts come first, then text, then calls."""
-        if self.calls:
-            return "".join(self.calls[max(self.calls)].arguments)
-        return "".join(self.text or self.reasoning)
-
-    def call_of(self, piece: Any) -> CallPieces:
-        """The call that a streamed piece belongs to. Some servers number them, some do not."""
-        index = piece.index
-        if not isinstance(index, int):
-            starts = not self.calls or (piece.function is not None and piece.function.name)
-            index = len(self.calls) if starts else max(self.calls)
-        return self.calls.setdefault(index, CallPieces())
 
 
 class ChatModel:
@@ -167,24 +132,21 @@ class ChatModel:
             return
 
     def _request(self, messages: Sequence[Message], max_tokens: int, offer: Offer) -> dict[str, Any]:
-        openai_fields = {"temperature", "top_p", "seed", "presence_penalty", "frequency_penalty"}
-        extra = {key: value for key, value in self._sampling.items() if key not in openai_fields}
-        fields = self._protocol.request_fields(offer)
-        extra |= fields.pop("extra_body", {})
         return {
             "model": self._connection.model,
             "messages": to_wire(messages),
-            **fields,
-            **{key: value for key, value in self._sampling.items() if key in openai_fields},
+            **self._protocol.request_fields(offer),
+            **self._sampling,
             "max_tokens": max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "extra_body": {"cache_prompt": True, "return_progress": True, **extra},
+            "cache_prompt": True,
+            "return_progress": True,
         }
 
     async def _attempt(self, request: dict[str, Any]) -> AsyncIterator[ModelItem | Failure]:
         """One request. The stream is pumped by a task of its own, so that a cancel closes it at once."""
-        draft = _Draft()
+        draft = Draft()
         if self._cancel.is_set():
             yield self._cancelled(draft, time.monotonic())
             return
@@ -207,15 +169,14 @@ class ChatModel:
             await asyncio.gather(pump, watch, return_exceptions=True)
 
     async def _pump(
-        self, request: dict[str, Any], draft: _Draft, queue: "asyncio.Queue[ModelItem | Failure | None]"
+        self, request: dict[str, Any], draft: Draft, queue: "asyncio.Queue[ModelItem | Failure | None]"
     ) -> None:
         started = time.monotonic()
         circles = False
         try:
-            stream = await self._open().chat.completions.create(**request)
-            async with stream:
+            async with await self._stream(request) as stream:
                 async for chunk in stream:
-                    for item in self._items(chunk, draft):
+                    for item in draft.take(chunk, self._protocol):
                         queue.put_nowait(item)
                     if draft.pieces % _CIRCLES_EVERY == 1 and goes_in_circles(draft.latest):
                         circles = True
@@ -230,72 +191,40 @@ class ChatModel:
         else:
             queue.put_nowait(self._reply(draft, started))
 
-    def _items(self, chunk: Any, draft: _Draft) -> list[ModelItem]:
-        extra = chunk.model_extra or {}
-        timings = extra.get("timings")
-        draft.timings = timings if isinstance(timings, Mapping) else draft.timings
-        draft.usage = chunk.usage or draft.usage
-        items: list[ModelItem] = []
-        progress = extra.get("prompt_progress")
-        if isinstance(progress, Mapping):
-            items.append(
-                Prefill(
-                    total=stats.count(progress, "total"),
-                    cached=stats.count(progress, "cache"),
-                    processed=stats.count(progress, "processed"),
-                )
-            )
-        for choice in chunk.choices or ():
-            draft.finish = choice.finish_reason or draft.finish
-            if choice.delta is not None:
-                items.extend(self._delta(choice.delta, draft))
-        return items
-
-    def _delta(self, delta: Any, draft: _Draft) -> list[ModelItem]:
-        items: list[ModelItem] = []
-        reasoning = _text((delta.model_extra or {}).get("reasoning_content"))
-        content = _text(delta.content)
-        if reasoning:
-            draft.reasoning.append(reasoning)
-            items.append(ReasoningDelta(text=reasoning))
-        if content:
-            draft.text.append(content)
-            items.append(self._protocol.delta(content))
-        for piece in delta.tool_calls or ():
-            call = draft.call_of(piece)
-            call.id = _text(piece.id) or call.id
-            if piece.function is not None:
-                call.name = call.name or _text(piece.function.name)
-                arguments = _text(piece.function.arguments)
-                call.arguments.append(arguments)
-                items.append(ToolCallDelta(text=arguments))
-        if reasoning or content or delta.tool_calls:
-            draft.pieces += 1
-            draft.first_token_at = draft.first_token_at or time.monotonic()
-        return items
-
-    def _reply(self, draft: _Draft, started: float) -> Reply:
+    def _reply(self, draft: Draft, started: float) -> Reply:
         cut = draft.finish == "length"
         pieces = [draft.calls[index] for index in sorted(draft.calls)]
         message, problem = self._protocol.read_reply(
             draft.content, "".join(draft.reasoning), pieces, cut=cut, number=self._replies
         )
         reason = "length" if cut else "tool_calls" if message.tool_calls else "stop"
-        figures = _stats(draft, started)
+        figures = draft.figures(started)
         self._used_tokens = figures.context_tokens - (figures.decoded_tokens if problem else 0)
         return Reply(message=message, stop_reason=reason, stats=figures, problem=problem)
 
-    def _circling(self, draft: _Draft, started: float) -> Reply:
+    def _circling(self, draft: Draft, started: float) -> Reply:
         return Reply(
             message=AssistantMessage(draft.content),
             stop_reason="repetition",
-            stats=_stats(draft, started),
+            stats=draft.figures(started),
             problem="Your reply repeated itself without end. Nothing was run. Try another way.",
         )
 
-    def _cancelled(self, draft: _Draft, started: float) -> Reply:
+    def _cancelled(self, draft: Draft, started: float) -> Reply:
         return Reply(
-            message=AssistantMessage(draft.content), stop_reason="cancelled", stats=_stats(draft, started)
+            message=AssistantMessage(draft.content), stop_reason="cancelled", stats=draft.figures(started)
+        )
+
+    async def _stream(self, request: dict[str, Any]) -> "AsyncStream[object]":
+        """The chunks of the reply, as plain JSON.
+
+        `client.chat.completions` would load some more modules before the first request, look through the
+        whole conversation before each, and build a typed object for every chunk.
+        """
+        from openai import AsyncStream
+
+        return await self._open().post(
+            "/chat/completions", cast_to=object, body=request, stream=True, stream_cls=AsyncStream[object]
         )
 
     def _open(self) -> "AsyncOpenAI":
@@ -344,17 +273,9 @@ def _failures() -> tuple[type[BaseException], ...]:
     import httpx2
     import openai
 
-    # The client builds its objects without looking at them, so a reply of a strange shape shows up as a
-    # missing attribute or a wrong type where it is read.
+    # Nothing checks what a server sends, so a reply of a strange shape shows up where it is read.
     strange = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
     return (openai.OpenAIError, httpx2.HTTPError, OSError, *strange)
-
-
-def _text(value: Any) -> str:
-    """A text of a chunk; raises ValueError for anything else, because nothing checks it before."""
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{type(value).__name__} where a text should be")
-    return value or ""
 
 
 def _failed(failure: Failure) -> Reply:
@@ -362,13 +283,3 @@ def _failed(failure: Failure) -> Reply:
         return Reply(message=AssistantMessage(""), stop_reason="stop", problem=UNPARSED_REPLY)
     reason = "overflow" if failure.kind == "overflow" else "error"
     return Reply(message=AssistantMessage(""), stop_reason=reason, error=failure.text)
-
-
-def _stats(draft: _Draft, started: float) -> StepStats:
-    if draft.timings is not None:
-        return stats.from_timings(draft.timings)
-    now = time.monotonic()
-    first = (draft.first_token_at or now) - started
-    return stats.from_usage(
-        draft.usage, pieces=draft.pieces, first_token_seconds=first, total_seconds=now - started
-    )

@@ -5,7 +5,7 @@ calls. *Constrained*: the tools are described in the system text, and a JSON sch
 binds every reply (`response_format`). Small models and some templates only manage the second.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from agent.core.events import TextDelta, ToolCallDelta
@@ -28,10 +28,7 @@ class ToolProtocol(Protocol):
         ...
 
     def request_fields(self, offer: Offer) -> dict[str, Any]:
-        """What goes along with the messages. What is part of the prompt never depends on `offer`.
-
-        `extra_body` holds what is no field of OpenAI's API.
-        """
+        """What goes along with the messages. What is part of the prompt never depends on `offer`."""
         ...
 
     def delta(self, text: str) -> TextDelta | ToolCallDelta:
@@ -55,16 +52,15 @@ class NativeProtocol:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         # A plain text reply ends a turn here, so no tool is needed to say so.
-        self._tools = [tool for tool in tools if tool.access != "finish"]
-        self._names = {tool.name for tool in self._tools}
+        offered = [tool for tool in tools if tool.access != "finish"]
+        self._names = {tool.name for tool in offered}
+        self._schemas = [_native_schema(tool) for tool in offered]
 
     def system_text(self, base: str) -> str:
         return base
 
     def request_fields(self, offer: Offer) -> dict[str, Any]:
-        if not self._tools:
-            return {}
-        return {"tools": [_native_schema(tool) for tool in self._tools], "tool_choice": "auto"}
+        return {"tools": self._schemas, "tool_choice": "auto"} if self._schemas else {}
 
     def delta(self, text: str) -> TextDelta | ToolCallDelta:
         return TextDelta(text=text)
@@ -93,9 +89,10 @@ class ConstrainedProtocol:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = list(tools)
+        self._parameters = {tool.name: parameters_schema(tool.params) for tool in tools}
 
     def system_text(self, base: str) -> str:
-        lines = [_signature(tool) for tool in self._tools]
+        lines = [_signature(tool, self._parameters[tool.name]) for tool in self._tools]
         rule = "Reply with one JSON object that calls one tool (? marks what may be left out):"
         return "\n".join([f"{base}\n", rule, *lines])
 
@@ -104,8 +101,11 @@ class ConstrainedProtocol:
             return {}
         if offer.blocks:
             return {"extra_body": {"grammar": block_grammar(offer)}}
-        allowed = [tool for tool in self._tools if offer.tools is None or tool.name in offer.tools]
-        branches = [_constrained_branch(tool, offer.paths.get(tool.name, ())) for tool in allowed]
+        branches = [
+            _constrained_branch(name, parameters, offer.paths.get(name, ()))
+            for name, parameters in self._parameters.items()
+            if offer.tools is None or name in offer.tools
+        ]
         schema = {"name": "tool_call", "strict": True, "schema": {"anyOf": branches}}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
@@ -187,21 +187,19 @@ def _native_schema(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _constrained_branch(tool: Tool, paths: Sequence[str]) -> dict[str, Any]:
-    parameters = parameters_schema(tool.params)
+def _constrained_branch(name: str, parameters: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
     properties = dict(parameters.get("properties", {}))
     if paths and "path" in properties:
         properties["path"] = {"enum": list(paths)}
     return {
         "type": "object",
-        "properties": {"tool": {"const": tool.name}, **properties},
+        "properties": {"tool": {"const": name}, **properties},
         "required": ["tool", *parameters.get("required", [])],
         "additionalProperties": False,
     }
 
 
-def _signature(tool: Tool) -> str:
-    parameters = parameters_schema(tool.params)
+def _signature(tool: Tool, parameters: Mapping[str, Any]) -> str:
     required = set(parameters.get("required", []))
     fields = [f'"tool": "{tool.name}"']
     for name, schema in parameters.get("properties", {}).items():

@@ -31,15 +31,15 @@ def from_usage(usage: Any, *, pieces: int, first_token_seconds: float, total_sec
     a reply that was broken off.
     """
     decode_seconds = max(0.0, total_seconds - first_token_seconds) if pieces else 0.0
-    if usage is None:
+    if not isinstance(usage, Mapping):
         return StepStats(decoded_tokens=pieces, decode_seconds=decode_seconds, source="measured")
-    details = getattr(usage, "prompt_tokens_details", None)
-    cached = _whole(getattr(details, "cached_tokens", 0))
-    prompt = _whole(getattr(usage, "prompt_tokens", 0))
+    details = usage.get("prompt_tokens_details")
+    cached = count(details, "cached_tokens") if isinstance(details, Mapping) else 0
+    prompt = count(usage, "prompt_tokens")
     return StepStats(
         prompt_tokens=max(0, prompt - cached),
         cached_tokens=cached,
-        decoded_tokens=_whole(getattr(usage, "completion_tokens", 0)),
+        decoded_tokens=count(usage, "completion_tokens"),
         prompt_seconds=first_token_seconds,
         decode_seconds=decode_seconds,
         source="measured",
@@ -60,7 +60,3 @@ def _number(record: Mapping[str, Any], key: str) -> float:
     if not isinstance(value, int | float) or not math.isfinite(value):
         return 0
     return max(value, 0)
-
-
-def _whole(value: Any) -> int:
-    return max(value, 0) if isinstance(value, int) else 0
