@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from agent.app.authorship import Authorship, OwnCheck, OwnCommands
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
+from agent.app.serving import ProtocolName
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
-from agent.core.cancel import unless_cancelled
 from agent.core.events import Event
 from agent.core.guide import Surroundings
 from agent.core.limits import TimeLimit
@@ -36,44 +37,46 @@ HEADLESS_MODES: dict[Mode, Mode] = {"ask": "accept-edits"}
 class OpenConversation:
     """A conversation that is ready to run."""
 
-    protocol_name: str
-    model_name: str
     system_text: str
     prompt: str
     bench: Workbench
+    shell: ShellTool
 
     def events(self) -> AsyncIterator[Event]:
         return run_attempts(self.system_text, self.prompt, self.bench)
 
     async def close(self) -> None:
-        """Ends what the model left running, and lets go of the connection and the originals."""
-        for tool in self.bench.tools:
-            if isinstance(tool, ShellTool):
-                tool.stop_background()
+        """Ends what the model left running, and lets go of the connection."""
+        self.shell.stop_background()
         await self.bench.model.close()
-        self.bench.ledger.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Where a conversation takes place."""
+    """Where and with what a conversation takes place.
+
+    `key_variables` are environment variables that commands of the model must not see.
+    """
 
     workspace: Path
     settings: Settings
     profile: Profile
     endpoint: Endpoint
+    protocol: ProtocolName
     ledger: SessionLedger
+    authorship: Authorship
     spill_folder: Path
+    key_variables: tuple[str, ...]
+    deadline: TimeLimit
     cancel: asyncio.Event
 
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
-    tools = built_in_tools()
+    tools, shell = _tools(setting.authorship)
     profile, settings = setting.profile, setting.settings
-    protocol = choose_protocol(profile, tools)
-    environment = tool_environment()
-    deadline = TimeLimit(task.max_seconds or settings.limits.max_seconds)
+    protocol = ConstrainedProtocol(tools) if setting.protocol == "constrained" else NativeProtocol(tools)
+    environment = tool_environment(setting.key_variables)
     verifier = _check(task, setting, environment)
     gathering = asyncio.to_thread(
         gather,
@@ -82,9 +85,10 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         context_tokens=setting.endpoint.context_tokens,
         attach=profile.model_card.attach_mentioned_files,
     )
-    baseline, briefing = await asyncio.gather(_baseline(verifier, setting.cancel, emit), gathering)
-    for file in briefing.files:
-        setting.ledger.record(setting.workspace / file.path)
+    baseline, briefing = await asyncio.gather(_baseline(verifier, emit), gathering)
+    shown = tuple(setting.workspace / file.path for file in briefing.files)
+    for path in shown:
+        setting.ledger.record(path)
     gate = _gate(task, setting)
     bench = Workbench(
         settings=settings,
@@ -96,18 +100,25 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         ledger=setting.ledger,
         model=_model(setting, protocol),
         verifier=verifier,
+        shown=shown,
         surroundings=_surroundings(task, setting, gate, briefing, baseline),
-        deadline=deadline,
+        deadline=setting.deadline,
         cancel=setting.cancel,
     )
     guide = bench.guide()
     return OpenConversation(
-        protocol_name=protocol.name,
-        model_name=profile.target.file if profile.target else setting.endpoint.base_url,
         system_text=protocol.system_text(system_prompt()),
         prompt=f"{briefing.message(task, baseline)}\n\n{guide.cue() if guide else ''}".strip(),
         bench=bench,
+        shell=shell,
     )
+
+
+def _tools(authorship: Authorship) -> tuple[tuple[Tool, ...], ShellTool]:
+    """All tools; what the commands of the shell change is taken for the run's own doing."""
+    tools = built_in_tools()
+    shell = next(tool for tool in tools if isinstance(tool, ShellTool))
+    return tuple(OwnCommands(tool, authorship) if tool is shell else tool for tool in tools), shell
 
 
 def _surroundings(
@@ -122,6 +133,7 @@ def _surroundings(
         may_change=gate.may_change,
         has_check=baseline is not None,
         check_passes=baseline is not None and baseline.passed,
+        retry_temperature=setting.profile.model_card.retry_temperature,
     )
 
 
@@ -172,24 +184,17 @@ def system_prompt() -> str:
     return files("agent").joinpath("prompts/system.md").read_text("utf-8").strip()
 
 
-def choose_protocol(profile: Profile, tools: Sequence[Tool]) -> ToolProtocol:
-    if profile.tools.protocol == "constrained":
-        return ConstrainedProtocol(tools)
-    return NativeProtocol(tools)
-
-
-def _check(task: Task, setting: Setting, environment: Mapping[str, str]) -> CheckCommand | None:
+def _check(task: Task, setting: Setting, environment: Mapping[str, str]) -> OwnCheck | None:
     if not task.check:
         return None
     seconds = setting.settings.limits.check_seconds
-    return CheckCommand(task.check, setting.workspace, environment=environment, timeout_seconds=seconds)
+    check = CheckCommand(task.check, setting.workspace, environment=environment, timeout_seconds=seconds)
+    return OwnCheck(check, setting.authorship)
 
 
-async def _baseline(
-    verifier: CheckCommand | None, cancel: asyncio.Event, emit: Callable[[Event], None]
-) -> Verdict | None:
+async def _baseline(verifier: OwnCheck | None, emit: Callable[[Event], None]) -> Verdict | None:
     if verifier is None:
         return None
-    verdict = await unless_cancelled(verifier.run(), cancel)
+    verdict = await verifier.run()
     emit(verdict.event)
     return verdict

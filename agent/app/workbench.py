@@ -133,7 +133,7 @@ class Workbench:
             RepetitionGuard(),
         ]
         if self.count > 1:
-            guards.append(AttemptLimit(self.card.attempt_steps))
+            guards.append(AttemptLimit(self.card.attempt_steps + 2 * len(self.surroundings.mentioned)))
         return guards
 
     def _result_limit(self) -> int:
@@ -144,12 +144,22 @@ class Workbench:
         return min(_MOST_RESULT_CHARACTERS, int(free * _CHARACTERS_PER_TOKEN * _RESULT_SHARE))
 
     def restore(self) -> Sequence[str]:
-        return [str(path) for path in self.ledger.roll_back()]
+        restored = [str(path) for path in self.ledger.roll_back()]
+        for path in self.shown:  # the next attempt begins with the same first message
+            self.ledger.record(path)
+        return restored
 
 
-def tool_environment() -> dict[str, str]:
-    """The environment of commands that the model runs: the person's, without keys of model servers."""
-    return {name: value for name, value in os.environ.items() if not _is_key(name)}
+def tool_environment(key_variables: Sequence[str] = ()) -> dict[str, str]:
+    """The environment of commands that the model runs: the person's, without keys of model servers.
+
+    Python writes no bytecode: a module that is changed twice within a second, to the same size, would be
+    taken for the old one, and a repository without ignore rules would fill up with it.
+    """
+    kept = {
+        name: value for name, value in os.environ.items() if not _is_key(name) and name not in key_variables
+    }
+    return {"PYTHONDONTWRITEBYTECODE": "1", **kept}
 
 
 def _is_key(name: str) -> bool:

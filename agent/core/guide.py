@@ -21,12 +21,13 @@ class Offer:
 
     `tools` None means every call. `paths` lists the values of a tool's `path`. `blocks` are files that may
     be written whole, as a block of text behind the call instead of a JSON string: small models leave files
-    out of JSON strings with "..." but copy a block line by line.
+    out of JSON strings with "..." but copy a block line by line. `temperature` replaces the usual one.
     """
 
     tools: frozenset[str] | None = None
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
+    temperature: float | None = None
 
 
 class Guide(Protocol):
@@ -49,7 +50,8 @@ class Surroundings:
 
     `files` are the paths in the workspace with their number of lines, `shown` the ones whose text is in
     the first message, `mentioned` those that the task names, `new_files` names in it that do not exist yet.
-    `may_change` says whether the rules allow changes to a path at all.
+    `may_change` says whether the rules allow changes to a path at all. `retry_temperature` is for a reply
+    after one that changed nothing: the same sample again would be no help.
     """
 
     files: Mapping[str, int]
@@ -59,6 +61,7 @@ class Surroundings:
     may_change: Callable[[str], bool]
     has_check: bool
     check_passes: bool
+    retry_temperature: float | None = None
 
 
 class SmallModelGuide:
@@ -69,6 +72,8 @@ class SmallModelGuide:
         self._around = surroundings
         self._shown = set(surroundings.shown)
         self._changed: set[str] = set()
+        self._tried: set[str] = set()
+        self._changed_nothing = False
         self._paths: dict[str, str] = {}
         self._check_passes = surroundings.check_passes
 
@@ -78,6 +83,11 @@ class SmallModelGuide:
         elif isinstance(event, ToolFinished):
             path = self._paths.pop(event.call_id, "")
             self._changed.update(diff.path for diff in event.diffs)
+            if event.tool in ("write", "edit"):
+                self._changed_nothing = not event.diffs
+                self._tried.add(path)
+                if self._tried.issuperset(self._targets()):
+                    self._tried = {path}
             if event.diffs or (event.tool == "read" and event.outcome == "ok"):
                 self._shown.update({path, *(diff.path for diff in event.diffs)})
         elif isinstance(event, CheckFinished):
@@ -97,7 +107,16 @@ class SmallModelGuide:
             tools.add("finish")
         if not targets and not unseen:
             return Offer()
-        return Offer(tools=frozenset(tools) & self._tools, paths={"read": unseen}, blocks=targets)
+        return Offer(
+            tools=frozenset(tools) & self._tools,
+            paths={"read": unseen},
+            blocks=self._in_turn(targets),
+            temperature=self._around.retry_temperature if self._changed_nothing else None,
+        )
+
+    def _in_turn(self, targets: tuple[str, ...]) -> tuple[str, ...]:
+        """The files that were not written in this round: a small model likes to write the same again."""
+        return tuple(path for path in targets if path not in self._tried) or targets
 
     def cue(self) -> str:
         """Small models follow the last line. Left alone with a task there, they copy it into a file."""

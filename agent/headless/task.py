@@ -150,6 +150,14 @@ _ASKS_FOR_TESTS = re.compile(
     r"|\brenam",
     re.IGNORECASE,
 )
+# "Leave `accept.py` as it is", "do not touch a.py or b.py".
+_LEAVES_ALONE = re.compile(
+    r"\b(?:leave|keep)\b.*\b(?:as (?:it is|they are)|alone|unchanged|untouched)\b"
+    r"|\b(?:do not|don't|never|must not|without)\s+(?:chang|touch|modif|edit|rewrit)",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n{2,}")
+_FILE_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.[A-Za-z]\w{0,8}\b")
 _LINE_BREAK_IN_PARAGRAPH = re.compile(r"(?<!\n)\n(?!\n)")
 _TEST_FILES = ("**/test_*", "**/*_test.*", "**/*.test.*", "**/*.spec.*", "**/tests/**", "**/test/**")
 
@@ -158,9 +166,16 @@ def protected_globs(task: Task) -> tuple[str, ...]:
     """Files that the run must not change: what `protect` lists, else the existing tests.
 
     A weak model makes a failing test pass by rewriting it. So with a `check`, tests are only open to
-    changes if the task asks for tests, or if `protect` says what is protected instead.
+    changes if the task asks for tests, or if `protect` says what is protected instead. A file that the
+    task wants left alone is protected in any case.
     """
-    if task.protect or not task.check:
-        return task.protect
     text = _LINE_BREAK_IN_PARAGRAPH.sub(" ", task.text)
-    return () if _ASKS_FOR_TESTS.search(text) else _TEST_FILES
+    left_alone = tuple(
+        name
+        for sentence in _SENTENCE_END.split(text)
+        if _LEAVES_ALONE.search(sentence)
+        for name in _FILE_NAME.findall(sentence)
+    )
+    if task.protect or not task.check:
+        return (*task.protect, *left_alone)
+    return left_alone if _ASKS_FOR_TESTS.search(text) else (*_TEST_FILES, *left_alone)
