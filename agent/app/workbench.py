@@ -90,6 +90,7 @@ class Workbench:
     ledger: SessionLedger
     model: ChatModel
     verifier: Verifier | None
+    shown: tuple[Path, ...]
     surroundings: Surroundings
     deadline: TimeLimit
     cancel: asyncio.Event

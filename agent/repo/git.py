@@ -70,6 +70,16 @@ async def changed_since(before: RepoState, ledger_changed: Iterable[Path] = ()) 
     return await asyncio.to_thread(_changed_since, before, list(ledger_changed))
 
 
+async def require_ready(workspace: Path, *, branch: str | None = None, commit: bool = False) -> None:
+    """Makes sure, before any work is done, that `create_branch` and `commit_paths` will not refuse.
+
+    Raises:
+        UsageError: there is no repository, a merge or rebase waits, the name of the branch is taken or
+            invalid, or git does not know who would commit.
+    """
+    await asyncio.to_thread(_require_ready, workspace, branch, commit)
+
+
 async def create_branch(workspace: Path, name: str) -> None:
     """Makes the branch `name` at the present commit and switches to it; index and files stay as they are.
 
@@ -245,14 +255,34 @@ def _committed_between(before: RepoState, after: RepoState) -> list[str]:
     return [os.fsdecode(name) for name in answer.output.split(b"\0") if name] if answer.code == 0 else []
 
 
+def _require_ready(workspace: Path, branch: str | None, commit: bool) -> None:
+    state = _usable(workspace)
+    if branch:
+        _new_reference(state, branch)
+    if commit:
+        _require_identity(state)
+
+
+def _new_reference(state: RepoState, branch: str) -> str:
+    """The full name of a branch that can be made. Raises UsageError."""
+    reference = f"refs/heads/{branch}"
+    odd = branch.startswith("-") or branch == "HEAD" or not branch.isprintable()
+    if odd or ask(state.root, ["check-ref-format", reference]).code != 0:
+        raise UsageError(f"{branch!r} is not a valid branch name", "git help check-ref-format has the rules")
+    if ask(state.root, ["show-ref", "--verify", "--quiet", reference]).code == 0 or branch == state.branch:
+        raise UsageError(f"the branch {branch} exists already", "choose another name")
+    return reference
+
+
+def _require_identity(state: RepoState) -> None:
+    for role in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+        if ask(state.root, ["var", role]).code != 0:
+            raise UsageError("git does not know who you are, so it cannot commit", _IDENTITY_HINT)
+
+
 def _create_branch(workspace: Path, name: str) -> None:
     state = _usable(workspace)
-    reference = f"refs/heads/{name}"
-    odd = name.startswith("-") or name == "HEAD" or not name.isprintable()
-    if odd or ask(state.root, ["check-ref-format", reference]).code != 0:
-        raise UsageError(f"{name!r} is not a valid branch name", "git help check-ref-format has the rules")
-    if ask(state.root, ["show-ref", "--verify", "--quiet", reference]).code == 0 or name == state.branch:
-        raise UsageError(f"the branch {name} exists already", "choose another name")
+    reference = _new_reference(state, name)
     git = _Plumbing(state)
     if state.head is None:
         git.run("symbolic-ref", "HEAD", reference)
@@ -276,9 +306,7 @@ def _commit_paths(
     wanted, skipped = sort_out(state, paths, dirty_before, partial(_ignored, state))
     if not wanted:
         return CommitResult(None, skipped=skipped, note="nothing to commit")
-    for role in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-        if ask(state.root, ["var", role]).code != 0:
-            raise UsageError("git does not know who you are, so nothing was committed", _IDENTITY_HINT)
+    _require_identity(state)
     with tempfile.TemporaryDirectory(prefix="agent-index-") as scratch:
         git = _Plumbing(state, Path(scratch) / "index")
         old_tree, new_tree = _write_trees(git, state, wanted)

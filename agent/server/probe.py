@@ -12,10 +12,14 @@ _BUSY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server says about itself. `context_tokens` is per slot."""
+    """What a server says about itself. `context_tokens` is per slot.
+
+    `tool_calls`: whether the model's chat template can express them; None when the server does not say.
+    """
 
     context_tokens: int
     slots: int
+    tool_calls: bool | None = None
 
 
 def key_is_accepted(record: Record, timeout: float = 5.0) -> bool | None:
@@ -45,7 +49,16 @@ def offer_in(answer: Any) -> Offer | None:
     slots = answer.get("total_slots")
     if not isinstance(context, int) or context <= 0:
         return None
-    return Offer(context, slots if isinstance(slots, int) and slots > 0 else 1)
+    return Offer(context, slots if isinstance(slots, int) and slots > 0 else 1, _tool_calls(answer))
+
+
+def _tool_calls(props: dict[str, Any]) -> bool | None:
+    """What `chat_template_caps` of llama-server's `/props` says about tools (servers since 2025)."""
+    caps = props.get("chat_template_caps")
+    if not isinstance(caps, dict):
+        return None
+    said = [caps[name] for name in ("supports_tools", "supports_tool_calls") if name in caps]
+    return all(said) if said else None
 
 
 def busy_slots(record: Record, timeout: float = _BUSY_SECONDS) -> int | None:

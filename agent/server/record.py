@@ -25,8 +25,9 @@ class Endpoint:
     """A server that can be used now.
 
     `base_url` has no path; `openai_url` is what an OpenAI client wants. `context_tokens` is what one
-    conversation gets, as the server reports it (0 = unknown). The last three are None for a server that
-    was not started here.
+    conversation gets, as the server reports it (0 = unknown). `fingerprint`, `pid` and `log_file` are None
+    for a server that was not started here. `tool_calls` is whether the model's chat template can express
+    tool calls, None where nobody has asked or the server does not say.
     """
 
     base_url: str
@@ -37,6 +38,7 @@ class Endpoint:
     fingerprint: str | None = None
     pid: int | None = None
     log_file: Path | None = None
+    tool_calls: bool | None = None
 
     @property
     def openai_url(self) -> str:

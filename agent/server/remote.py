@@ -10,16 +10,24 @@ from agent.server.probe import Offer, offer_in
 _SECONDS = 10.0
 
 
+class StillLoadingError(ServerError):
+    """The server is there and loads its model; the same question may be asked again in a moment."""
+
+    def __init__(self, base_url: str) -> None:
+        super().__init__(f"the server at {base_url} is still loading its model", "try again in a moment")
+
+
 def describe(base_url: str, api_key: str = "") -> Offer:
     """What the server at `base_url` (without `/v1`) offers. `context_tokens` is 0 when it does not say.
 
     Raises:
-        ServerError: nothing answers there, it wants another key, or it is still loading.
+        StillLoadingError: it is loading its model.
+        ServerError: nothing answers there, or it wants another key.
     """
     health, _ = _get(base_url, "/health", api_key)
-    if health == 503:
-        raise ServerError(f"the server at {base_url} is still loading its model", "try again in a moment")
-    status, answer = _get(base_url, "/props", api_key)
+    status, answer = _get(base_url, "/props", api_key) if health != 503 else (503, None)
+    if status == 503:
+        raise StillLoadingError(base_url)
     if status in (401, 403):
         raise ServerError(
             f"the server at {base_url} does not accept the key (HTTP {status})",

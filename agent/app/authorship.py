@@ -1,0 +1,98 @@
+"""What a run changed by its commands, as opposed to what a person changed in the meantime."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agent.core.tool import Access, Tool, ToolContext, ToolResult
+from agent.core.verifier import Verdict
+from agent.session.ledger import SessionLedger
+from agent.verify.check import CheckCommand
+
+# File systems take their times from a clock that lags a few milliseconds behind.
+_CLOCK_LAG_NS = 50_000_000
+
+
+@dataclass(slots=True)
+class Authorship:
+    """Knows when commands of the model ran, so that a file can be told to be theirs by its time.
+
+    The ledger knows what the tools wrote; a formatter or generator that the model starts writes files by
+    itself. `clock` gives nanoseconds of the same clock that files get their times from.
+    """
+
+    ledger: SessionLedger
+    clock: Callable[[], int] = time.time_ns
+    _spans: list[tuple[int, int]] = field(default_factory=list)
+
+    @contextmanager
+    def of_a_command(self) -> Iterator[None]:
+        """Around a command of the model: what it does to files is the run's own doing."""
+        began = self.clock() - _CLOCK_LAG_NS
+        with self.ledger.own_changes():
+            try:
+                yield
+            finally:
+                self._spans.append((began, self.clock()))
+
+    @contextmanager
+    def of_the_check(self) -> Iterator[None]:
+        """Around the check: a formatter in it is nobody else, but what it builds is not the run's work."""
+        with self.ledger.own_changes():
+            yield
+
+    def of_the_run(self, changed: Iterable[Path]) -> list[Path]:
+        """Those of the changed paths that tools of the run or its commands changed, in order."""
+        written = set(self.ledger.changed_files())
+        return [path for path in changed if path in written or self.covers(path)]
+
+    def covers(self, path: Path) -> bool:
+        """Whether `path` changed while a command of the model ran. A deleted file has no time to tell."""
+        try:
+            changed = path.lstat().st_ctime_ns
+        except OSError:
+            return bool(self._spans)
+        return any(began <= changed <= ended for began, ended in self._spans)
+
+
+class OwnCommands:
+    """A tool that starts programs, with its changes counted as the run's own."""
+
+    params: type[BaseModel]
+    access: Access
+
+    def __init__(self, tool: Tool, authorship: Authorship) -> None:
+        self.name = tool.name
+        self.description = tool.description
+        self.params = tool.params
+        self.access = tool.access
+        self._tool = tool
+        self._authorship = authorship
+
+    async def run(self, params: Any, context: ToolContext) -> ToolResult:
+        with self._authorship.of_a_command():
+            return await self._tool.run(params, context)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCheck:
+    """The check of a task, as a `core.verifier.Verifier` whose changes nobody else is blamed for."""
+
+    check: CheckCommand
+    authorship: Authorship
+
+    async def run(self) -> Verdict:
+        with self.authorship.of_the_check():
+            return await self.check.run()
+
+    async def after_change(self) -> Verdict | None:
+        with self.authorship.of_the_check():
+            return await self.check.after_change()
+
+    async def at_finish(self) -> Verdict | None:
+        return await self.run()

@@ -1,0 +1,203 @@
+"""One recorded session that nobody watches: from a server that answers to the result."""
+
+import asyncio
+import os
+import time
+from dataclasses import replace
+
+from agent.app.authorship import Authorship
+from agent.app.background import start_in_background
+from agent.app.changes import Changes, commit_message, start_branch
+from agent.app.conversation import Setting, open_conversation
+from agent.app.job import Job
+from agent.app.serving import ProtocolName
+from agent.core.cancel import closing
+from agent.core.errors import AgentError, ExitCode, ServerError
+from agent.core.events import (
+    AssistantReplied,
+    Event,
+    Notice,
+    Prefill,
+    SessionStarted,
+    StepFinished,
+    TurnFinished,
+    TurnReason,
+    to_record,
+)
+from agent.core.stats import StepStats, total
+from agent.headless.figures import figures_line
+from agent.headless.jsonl import result_record
+from agent.headless.outcome import RunOutcome
+from agent.repo.git import RepoState, inspect
+from agent.resources import state_folder
+from agent.server.record import Endpoint
+from agent.session.catalogue import prune
+from agent.session.ledger import SessionLedger
+from agent.session.store import SessionStore
+
+_LOOK_AT_THE_SERVER = "look at the server; what the run changed is kept, and `agent undo` takes it back"
+_TRANSIENT = frozenset({"text_delta", "reasoning_delta", "tool_call_delta", "prefill", "tool_output"})
+
+
+class UnattendedSession:
+    """Runs one job with a server and an open record. Use `run`, once."""
+
+    def __init__(self, job: Job, endpoint: Endpoint, store: SessionStore) -> None:
+        self._job = job
+        self._endpoint = endpoint
+        self._store = store
+        self._ledger = SessionLedger(job.workspace, store.folder, report=self._warn)
+        self._authorship = Authorship(self._ledger)
+        self._before = RepoState(workspace=job.workspace)
+        self._outcome = RunOutcome()
+        self._steps: list[StepStats] = []
+        self._failure: AgentError | None = None
+        self._tidied = False
+
+    async def run(self) -> int:
+        """Does the job; returns the exit code. What goes wrong on the way is part of the result."""
+        try:
+            await self._converse()
+        except AgentError as error:
+            self._failure = error
+        finished = self._outcome.finished
+        if finished is None:
+            finished = self._broken_off(self._failure or AgentError("the turn ended without a result"))
+            self._emit(finished)
+        self._ledger.close()
+        return await self._conclude(finished)
+
+    async def _converse(self) -> None:
+        job = self._job
+        protocol = await job.in_time(job.serving.tool_protocol(self._endpoint))
+        self._announce(protocol)
+        if job.request.branch:
+            await start_branch(job.workspace, job.request.branch)
+            self._emit(Notice(text=f"on the new branch {job.request.branch}"))
+        conversation = await job.in_time(open_conversation(job.task, self._setting(protocol), self._emit))
+        # After the check, whose by-products are not the run's work; meanwhile the first request is under way.
+        inspecting = asyncio.ensure_future(inspect(job.workspace))
+        try:
+            async with closing(conversation.events()) as events:
+                async for event in events:
+                    if isinstance(event, AssistantReplied):
+                        self._before = await inspecting
+                    self._emit(self._explained(event))
+        finally:
+            inspecting.cancel()
+            await conversation.close()
+
+    def _announce(self, protocol: str) -> None:
+        profile = self._job.serving.profile
+        self._emit(
+            SessionStarted(
+                session_id=self._store.id,
+                workspace=str(self._job.workspace),
+                profile=self._endpoint.profile,
+                model=profile.target.file if profile.target else self._endpoint.base_url,
+                context_tokens=self._endpoint.context_tokens,
+                tool_protocol=protocol,
+            )
+        )
+        for notice in self._job.serving.loaded.notices:
+            self._warn(notice)
+        if not os.access(self._job.workspace, os.W_OK):
+            self._warn(f"the folder {self._job.workspace} is read-only, so nothing can be changed in it")
+
+    def _setting(self, protocol: ProtocolName) -> Setting:
+        serving = self._job.serving
+        return Setting(
+            workspace=self._job.workspace,
+            settings=serving.loaded.settings,
+            profile=serving.profile,
+            endpoint=self._endpoint,
+            protocol=protocol,
+            ledger=self._ledger,
+            authorship=self._authorship,
+            spill_folder=self._store.folder / "output",
+            key_variables=serving.key_variables(),
+            deadline=self._job.deadline,
+            cancel=self._job.cancel,
+        )
+
+    def _emit(self, event: Event) -> None:
+        """What every event passes through: the judge of the run, the session file, the output."""
+        self._outcome.observe(event)
+        if isinstance(event, StepFinished):
+            self._steps.append(event.stats)
+        if event.type not in _TRANSIENT:
+            self._store.append(to_record(event))
+        self._job.output.show(event)
+        if isinstance(event, Prefill | AssistantReplied):
+            self._tidy_once()
+
+    def _warn(self, text: str) -> None:
+        self._emit(Notice(text=text, level="warning"))
+
+    def _tidy_once(self) -> None:
+        """Old sessions go while the server is busy with the first request, and nobody waits for that."""
+        if not self._tidied:
+            self._tidied = True
+            start_in_background(lambda: prune(state_folder(), self._job.workspace))
+
+    def _explained(self, event: Event) -> Event:
+        """The end of a turn because of the server, in the words of the server's own log if it is ours."""
+        if not isinstance(event, TurnFinished) or event.reason != "server_failed":
+            return event
+        cause = self._job.serving.why_it_ended(self._endpoint)
+        self._failure = cause or ServerError(event.detail, _LOOK_AT_THE_SERVER)
+        return replace(event, detail=self._failure.message)
+
+    def _broken_off(self, error: AgentError) -> TurnFinished:
+        """The end of a turn that did not come to its own."""
+        reasons: dict[ExitCode, TurnReason] = {
+            ExitCode.INTERRUPTED: "cancelled",
+            ExitCode.LIMIT: "time_limit",
+            ExitCode.SERVER: "server_failed",
+        }
+        return TurnFinished(
+            reason=reasons.get(error.exit_code, "gave_up"),
+            answer="",
+            detail=error.message,
+            steps=len(self._steps),
+            stats=total(self._steps),
+        )
+
+    async def _conclude(self, finished: TurnFinished) -> int:
+        changes = Changes(workspace=self._job.workspace, before=self._before, authorship=self._authorship)
+        changed = await changes.find()
+        code = self._failure.exit_code if self._failure else self._outcome.exit_code
+        commit = None
+        if self._job.request.commit and changed and finished.reason == "done":
+            try:
+                message = commit_message(finished.answer, self._job.task.text)
+                commit = await changes.commit(changed, message, self._emit)
+            except AgentError as error:
+                self._failure = error
+                code = code or error.exit_code
+        self._finish(finished, changes.names(changed), commit, code)
+        return int(code) if self._job.output.delivered else int(code) or int(ExitCode.NOT_SOLVED)
+
+    def _finish(self, finished: TurnFinished, changed: list[str], commit: str | None, code: ExitCode) -> None:
+        seconds = time.monotonic() - self._job.started
+        record = result_record(
+            finished,
+            exit_code=int(code),
+            session_id=self._store.id,
+            changed=changed,
+            denied=self._outcome.denied,
+            check_passed=self._outcome.check.passed if self._outcome.check else None,
+            seconds=seconds,
+            commit=commit,
+        )
+        if self._failure:
+            record |= {"error": self._failure.message, "hint": self._failure.hint}
+        self._store.append(record)
+        self._job.output.finish(
+            finished,
+            record,
+            changed=changed,
+            denied=self._outcome.denied[-1] if code is ExitCode.DENIED else "",
+            summary=f"{finished.steps} steps · {seconds:.1f} s · {figures_line(finished.stats)}",
+            failure=self._failure,
+        )
