@@ -51,6 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
     # Nothing that the imports make is garbage, and looking for some takes a tenth of their time. The run
     # turns the collector on again as soon as everything is loaded.
     gc.disable()
+    try:
+        return _run(arguments)
+    finally:
+        gc.enable()
+
+
+def _run(arguments: argparse.Namespace) -> int:
     from agent.app.headless import run_headless
     from agent.app.request import RunRequest
 
