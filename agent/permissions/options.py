@@ -27,10 +27,14 @@ class Options:
 
 @dataclass(slots=True)
 class Parsed:
-    """`given` maps an option's name to its values; `consumed` counts the words up to the first operand."""
+    """`given` maps an option's name to its values; `consumed` counts the words up to the first operand.
+
+    `separate_values` are the values that were words of their own.
+    """
 
     given: dict[str, list[Word]] = field(default_factory=dict)
     operands: list[Word] = field(default_factory=list)
+    separate_values: list[Word] = field(default_factory=list)
     consumed: int = 0
 
 
@@ -109,4 +113,5 @@ def _take_value(text: str, name: str, following: Word | None, parsed: Parsed) ->
         raise NotUnderstoodError(f"the option {text} has no value")
     _text_of(following)
     parsed.given.setdefault(name, []).append(following)
+    parsed.separate_values.append(following)
     return 1

@@ -11,52 +11,52 @@ from agent.permissions.options import NotUnderstoodError, Options, options, pars
 from agent.permissions.words import Word, plain_word
 
 _DIFF_FLAGS = (
-    "base binary cached cc check color color-moved color-words compact-summary dirstat exit-code"
-    " find-copies find-renames full-index function-context histogram ignore-all-space"
+    "abbrev base binary cached cc check color color-moved color-words compact-summary dirstat exit-code"
+    " unified find-copies find-renames full-index function-context histogram ignore-all-space"
     " ignore-blank-lines ignore-space-at-eol ignore-space-change ignore-submodules irreversible-delete"
     " merge-base minimal name-only name-status no-color no-color-moved no-ext-diff no-patch no-prefix"
     " no-renames no-textconv numstat ours patch patch-with-raw patch-with-stat patience pickaxe-all"
     " pickaxe-regex quiet raw relative shortstat staged stat submodule summary text theirs word-diff"
 )
-_DIFF_VALUES = "abbrev diff-algorithm diff-filter dst-prefix inter-hunk-context src-prefix unified"
+_DIFF_VALUES = "diff-algorithm diff-filter dst-prefix inter-hunk-context src-prefix"
 _LOG_FLAGS = (
     "abbrev-commit all all-match author-date-order boundary branches cherry-mark cherry-pick children"
-    " date-order decorate extended-regexp first-parent fixed-strings follow full-history graph"
+    " format pretty date-order decorate extended-regexp first-parent fixed-strings follow full-history graph"
     " invert-grep left-right log-size merges no-abbrev-commit no-decorate no-follow no-merges no-walk"
     " oneline parents perl-regexp regexp-ignore-case relative-date remotes reverse show-pulls"
     " simplify-by-decoration source tags topo-order"
 )
 _LOG_VALUES = (
-    "after author before committer date decorate-refs decorate-refs-exclude encoding format grep"
-    " max-count pretty since skip until"
+    "after author before committer date decorate-refs decorate-refs-exclude encoding grep"
+    " max-count since skip until"
 )
-_DIFF = options("puRabwWzsBMCD", "USGl", _DIFF_FLAGS, _DIFF_VALUES, numbers=True)
+_DIFF = options("puRabwWzsBMCDU", "SGl", _DIFF_FLAGS, _DIFF_VALUES, numbers=True)
 _LOG = options(
-    "puRabwWzscmtiEFPBMCD",
-    "USGLn",
+    "puRabwWzscmtiEFPBMCDU",
+    "SGLn",
     f"{_DIFF_FLAGS} {_LOG_FLAGS}",
     f"{_DIFF_VALUES} {_LOG_VALUES}",
     numbers=True,
 )
-_DIFF_TREE = options("puRabwWzsrtmcMCB", "USG", f"{_DIFF_FLAGS} no-commit-id root stdin", _DIFF_VALUES)
+_DIFF_TREE = options("puRabwWzsrtmcMCBU", "SG", f"{_DIFF_FLAGS} no-commit-id root stdin", _DIFF_VALUES)
 _REV_LIST = options("n", "", f"{_LOG_FLAGS} count objects", _LOG_VALUES, numbers=True)
 _SUBCOMMANDS: dict[str, Options] = {
     "blame": options(
         flags="bcflnpsteMCw",
         values="L",
-        long_flags="line-porcelain porcelain root show-email show-name show-number",
-        long_values="abbrev date",
+        long_flags="abbrev line-porcelain porcelain root show-email show-name show-number",
+        long_values="date",
     ),
     "branch": options(
         flags="arvl",
-        long_flags="all color ignore-case list no-color no-column remotes show-current verbose",
-        long_values="abbrev contains format merged no-contains no-merged points-at sort",
+        long_flags="abbrev all color ignore-case list no-color no-column remotes show-current verbose",
+        long_values="contains format merged no-contains no-merged points-at sort",
     ),
     "cat-file": options(flags="tsep", long_flags="batch-all-objects batch-check"),
     "check-ignore": options(flags="qvn", long_flags="no-index non-matching quiet verbose"),
     "describe": options(
-        long_flags="all always contains dirty exact-match first-parent long tags",
-        long_values="abbrev exclude match",
+        long_flags="abbrev all always contains dirty exact-match first-parent long tags",
+        long_values="exclude match",
     ),
     "for-each-ref": options(long_values="contains count format merged no-contains no-merged points-at sort"),
     "grep": options(
@@ -76,15 +76,15 @@ _SUBCOMMANDS: dict[str, Options] = {
         flags="zvtcdmoiskur",
         values="x",
         long_flags=(
-            "cached deduplicate deleted directory eol error-unmatch exclude-standard full-name"
+            "abbrev cached deduplicate deleted directory eol error-unmatch exclude-standard full-name"
             " ignored killed modified no-empty-directory others stage unmerged"
         ),
-        long_values="abbrev exclude",
+        long_values="exclude",
     ),
     "ls-tree": options(
         flags="drtlz",
-        long_flags="full-name full-tree long name-only name-status object-only",
-        long_values="abbrev format",
+        long_flags="abbrev full-name full-tree long name-only name-status object-only",
+        long_values="format",
     ),
     "merge-base": options(flags="a", long_flags="all fork-point independent is-ancestor octopus"),
     "name-rev": options(long_flags="all always name-only tags"),
@@ -97,10 +97,8 @@ _SUBCOMMANDS: dict[str, Options] = {
             " verify"
         ),
     ),
-    "shortlog": options(flags="nsec", long_flags="email numbered summary", long_values="format group"),
-    "show-ref": options(
-        flags="hdsq", long_flags="dereference hash head heads quiet tags verify", long_values="abbrev"
-    ),
+    "shortlog": options(flags="nsec", long_flags="email format numbered summary", long_values="group"),
+    "show-ref": options(flags="hdsq", long_flags="dereference hash head heads quiet tags verify abbrev"),
     "status": options(
         flags="sbvzunormal",
         long_flags=(
@@ -152,11 +150,13 @@ def read_only_git(arguments: Sequence[Word]) -> tuple[Word, ...]:
         raise NotUnderstoodError(f"git {name} is not in the list of git commands that only read")
     given = parse(rest, _SUBCOMMANDS[name])
     operands = given.operands
-    if name == "branch" and operands and not {"list", "l"} & given.given.keys():
+    if name == "branch" and operands and "list" not in given.given:
         raise NotUnderstoodError("git branch with a name makes a branch")
     if name == "grep" and "e" not in given.given:
         operands = operands[1:]
-    return (*folders, *(part for word in operands for part in _paths_in(word)))
+    # a value counts as a path too, in case another version of git takes the option without one
+    named = (*operands, *given.separate_values)
+    return (*folders, *(part for word in named for part in _paths_in(word)))
 
 
 def _paths_in(word: Word) -> tuple[Word, ...]:

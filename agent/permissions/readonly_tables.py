@@ -16,10 +16,10 @@ READING_FILES: dict[str, Options] = {
         long_values="bytes ignore-initial",
     ),
     "column": options(
-        flags="tenxRLJ",
-        values="sconNEHOTWC",
+        flags="tx",
+        values="sco",
         long_flags="table",
-        long_values="columns output-separator separator table-columns",
+        long_values="output-separator separator",
     ),
     "comm": options(
         flags="123z",
@@ -53,7 +53,7 @@ READING_FILES: dict[str, Options] = {
     "dirname": options(flags="z", long_flags="zero"),
     "du": options(
         flags="abchHklmsSx0",
-        values="dBtX",
+        values="dBt",
         long_flags="all apparent-size bytes human-readable one-file-system si summarize total",
         long_values="block-size exclude max-depth threshold",
     ),
@@ -96,10 +96,11 @@ READING_FILES: dict[str, Options] = {
     ),
     "nproc": options(long_flags="all", long_values="ignore"),
     "od": options(
-        flags="abcdfhiloszxv",
-        values="AjNtwS",
-        long_flags="output-duplicates",
-        long_values="address-radix format read-bytes skip-bytes width",
+        flags="abcdfhiloszxvw",
+        values="AjNt",
+        long_flags="output-duplicates width",
+        long_values="address-radix format read-bytes skip-bytes",
+        numbers=True,
     ),
     "paste": options(flags="sz", values="d", long_flags="serial zero-terminated", long_values="delimiters"),
     "readlink": options(
@@ -148,8 +149,8 @@ READING_FILES: dict[str, Options] = {
     "tree": options(
         flags="adfipsugDFqNQrtvxhCnAS",
         values="LPI",
-        long_flags="dirsfirst du filesfirst gitignore matchdirs noreport prune si",
-        long_values="charset filelimit sort",
+        long_flags="dirsfirst du filesfirst gitignore matchdirs noreport prune si sort",
+        long_values="charset filelimit",
     ),
     "wc": options(flags="clLmw", long_flags="bytes chars lines max-line-length words", long_values="total"),
     "which": options(flags="as", long_flags="all"),
@@ -157,7 +158,7 @@ READING_FILES: dict[str, Options] = {
 """Every operand is a file."""
 
 WITHOUT_FILES: dict[str, Options] = {
-    "date": options(flags="uR", values="I", long_flags="iso-8601 rfc-3339 rfc-email universal utc"),
+    "date": options(flags="uRI", long_flags="iso-8601 rfc-3339 rfc-email universal utc"),
     "expr": options(),
     "groups": options(),
     "id": options(flags="agGnruz"),

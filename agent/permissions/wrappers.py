@@ -14,11 +14,11 @@ OTHER_SHELLS = names("zsh ksh mksh ash fish csh tcsh rbash yash nu pwsh xonsh")
 # these have no effect of their own: the command inside decides
 TRANSPARENT = SHELLS | names("env nice nohup time timeout xargs stdbuf setsid command exec builtin eval")
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([^=]*?)\+?=(.*)", re.DOTALL)  # env takes any name
 _WRAPPER_OPTIONS = {
     "nice": options("", "n", "", "adjustment", numbers=True),
     "nohup": options(),
-    "time": options("pv", "fo", "portability verbose", "format"),
+    "time": options("p"),
     "timeout": options("v", "ks", "foreground preserve-status verbose", "kill-after signal"),
     "stdbuf": options("", "ioe", "", "input output error"),
     "setsid": options("cfw", "", "ctty fork wait"),
@@ -29,9 +29,10 @@ _WRAPPER_OPTIONS = {
     "env": options("i0v", "uC", "ignore-environment null debug", "unset chdir"),
     "command": options("pvV"),
     "xargs": options(
-        "0rtpx", "nPLsIdEa",
-        "null no-run-if-empty verbose interactive exit",
-        "max-args max-procs max-lines max-chars replace delimiter arg-file",
+        "0rtpx",
+        "nPLsIdEa",
+        "null no-run-if-empty verbose interactive exit replace max-lines eof",
+        "max-args max-procs max-chars delimiter arg-file",
     ),
 }  # fmt: skip
 _SHELL_OPTIONS = options("abefhiklmnprtuvxBCEHPTs", "oO", "login norc noprofile posix restricted verbose")
@@ -175,8 +176,9 @@ def _shell(words: Words, stdin: str | None) -> Opened:
     parsed = parse(arguments, _SHELL_OPTIONS, stop_at_operand=True)
     if {"version", "help"} & parsed.given.keys():
         return Opened()
-    if parsed.operands and "s" not in parsed.given:
-        return _script_file(words, parsed.operands)
+    operands = _after_dash(words, parsed.operands)
+    if operands and "s" not in parsed.given:
+        return _script_file(words, operands)
     if stdin is None:
         raise NotUnderstoodError("the commands come from standard input")
     return Opened(scripts=[stdin], inner_at=len(words))
@@ -199,12 +201,20 @@ def _shell_command(words: Words, option_at: int) -> Opened:
         _SHELL_OPTIONS,
         stop_at_operand=True,
     )
-    if not parsed.operands:
+    operands = _after_dash(words, parsed.operands)
+    if not operands:
         raise NotUnderstoodError("there is no command after -c")
-    text = parsed.operands[0].literal
+    text = operands[0].literal
     if text is None:
-        raise NotUnderstoodError(f"what {parsed.operands[0].source} becomes is only known when it runs")
-    return Opened(scripts=[text], inner_at=len(words) - len(parsed.operands))
+        raise NotUnderstoodError(f"what {operands[0].source} becomes is only known when it runs")
+    return Opened(scripts=[text], inner_at=len(words) - len(operands))
+
+
+def _after_dash(words: Words, operands: list[Word]) -> list[Word]:
+    """A lone `-` ends the options of a shell, unless `--` has done so."""
+    if not operands or operands[0].literal != "-" or words[-len(operands) - 1].literal == "--":
+        return operands
+    return operands[1:]
 
 
 def _eval(words: Words) -> Opened:
