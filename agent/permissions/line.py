@@ -1,6 +1,5 @@
 """Decides about a shell command line: the strictest verdict about any of its parts."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -28,6 +27,10 @@ _FILE_MAKERS = {
 _WRITERS = names("tee cp mv rm ln touch mkdir rmdir chmod chown install truncate sed patch rsync tar unzip")
 
 
+ONLY_READS = "it only reads"
+_PLAIN_REASONS = frozenset({ONLY_READS, "it is a pipe"})
+
+
 def judge_line(command: str, around: Circumstances) -> Finding:
     """Decides about a whole command line, as the shell tool gets it."""
     if not command.strip():
@@ -44,7 +47,9 @@ def judge_line(command: str, around: Circumstances) -> Finding:
             for finding in findings
         ]
     decisive = worst(findings)
-    if decisive.verdict != "ask":
+    if decisive.verdict == "allow":
+        return _most_telling(findings or [decisive])
+    if decisive.verdict == "deny":
         return decisive
     asked = [finding for finding in findings if finding.verdict == "ask"]
     if any(finding.rule is not None for finding in asked):
@@ -132,7 +137,7 @@ class _Line:
         if is_wrapper:
             return allowed(f"{command.name} only starts the command after it")
         if reading is not None:
-            return self._paths(command, reading, "it only reads")
+            return self._paths(command, reading, ONLY_READS)
         return self._changing(command, words, problem)
 
     def _allowing_rule(self, index: int, command: SimpleCommand, found: Rule | None) -> Rule | None:
@@ -164,7 +169,7 @@ class _Line:
         if self.around.mode != "auto":
             listed = "is not in the list" in why_not
             return self._ask(
-                problem if listed or is_runner or not why_not else f"{command.name}: {why_not}", command
+                problem if listed or is_runner or not why_not else _about(command.name, why_not), command
             )
         reason = objection(command.words)
         if reason is not None:
@@ -308,8 +313,16 @@ def _try_read_only(words: Sequence[Word]) -> tuple[tuple[Word, ...] | None, str]
     try:
         return read_only(words).paths, ""
     except NotUnderstoodError as problem:
-        text = str(problem)
-        return None, text if words[0].literal in re.split(r"\W", text) else f"{words[0].literal}: {text}"
+        return None, _about(words[0].literal, str(problem))
+
+
+def _about(name: str | None, reason: str) -> str:
+    return reason if not name or reason.startswith((f"{name} ", "git ")) else f"{name}: {reason}"
+
+
+def _most_telling(findings: Sequence[Finding]) -> Finding:
+    """Of findings that all allow: a person's rule, else what does more than reading."""
+    return max(findings, key=lambda finding: (finding.rule is not None, finding.reason not in _PLAIN_REASONS))
 
 
 def _has_part(given: Script, command: SimpleCommand) -> bool:
