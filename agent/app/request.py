@@ -1,12 +1,14 @@
 """What a person asked for on the command line, turned into a task in a folder."""
 
+import math
+import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from agent.core.errors import UsageError
-from agent.headless.task import Task, parse_task, read_task_file
+from agent.headless.task import MAX_TASK_BYTES, Task, parse_task, read_task_file
 
 OutputForm = Literal["text", "json", "jsonl"]
 
@@ -17,7 +19,7 @@ class RunRequest:
 
     task: str | None
     prompt: str | None
-    directory: Path
+    directory: Path | None = None
     output: OutputForm = "text"
     branch: str | None = None
     commit: bool = False
@@ -30,15 +32,23 @@ class RunRequest:
 
 
 def resolve_directory(request: RunRequest) -> Path:
-    """The folder to work in. Raises UsageError when there is none."""
+    """The folder to work in, the current one unless another is asked for. Raises UsageError."""
+    hint = "give an existing folder with -C DIR"
     try:
-        directory = request.directory.resolve()
-    except OSError as error:
-        raise UsageError(f"cannot use the folder {request.directory}: {error.strerror}") from None
-    if not directory.exists():
-        raise UsageError(f"there is no folder {request.directory}", "give an existing one with -C DIR")
-    if not directory.is_dir():
-        raise UsageError(f"{request.directory} is not a folder", "give the repository's folder with -C DIR")
+        asked = request.directory or Path.cwd()
+        directory = asked.resolve()
+        exists, is_folder = directory.exists(), directory.is_dir()
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone", hint) from None
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot use the folder {request.directory}: {reason}", hint) from None
+    if not exists:
+        raise UsageError(f"there is no folder {asked}", hint)
+    if not is_folder:
+        raise UsageError(f"{asked} is not a folder", "give the repository's folder with -C DIR")
+    if not os.access(directory, os.R_OK | os.X_OK):
+        raise UsageError(f"the folder {asked} cannot be read", "check its permissions")
     return directory
 
 
@@ -47,7 +57,7 @@ def resolve_task(request: RunRequest) -> Task:
     task = _read(request)
     if request.max_steps is not None and request.max_steps < 1:
         raise UsageError(f"--max-steps has to be at least 1, not {request.max_steps}")
-    if request.max_seconds is not None and not request.max_seconds > 0:
+    if request.max_seconds is not None and not 0 < request.max_seconds < math.inf:
         raise UsageError(f"--max-seconds has to be above 0, not {request.max_seconds:g}")
     return replace(
         task,
@@ -72,5 +82,5 @@ def _read(request: RunRequest) -> Task:
             raise UsageError("standard input is closed, so there is no task to read", "use -p or a file")
         if sys.stdin.isatty():
             print("Type the task, then Ctrl-D on a line of its own.", file=sys.stderr)
-        return parse_task(sys.stdin.buffer.read(), "standard input")
+        return parse_task(sys.stdin.buffer.read(MAX_TASK_BYTES + 1), "standard input")
     return read_task_file(Path(request.task))

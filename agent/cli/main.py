@@ -1,11 +1,12 @@
 """The command line as a whole: which commands there are, and how an error reaches a person."""
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from agent import __version__
 
@@ -32,19 +33,41 @@ def run(argv: Sequence[str]) -> int:
     """Runs the command line; returns the exit code."""
     from agent.core.errors import AgentError, ExitCode
 
-    arguments = _parse(argv)
+    _open_closed_streams()
     try:
+        arguments = _parse(argv)
         return arguments.func(arguments)
     except AgentError as error:
-        print(f"agent: {error}", file=sys.stderr)
+        _complain(str(error))
         return int(error.exit_code)
     except KeyboardInterrupt:
-        print("agent: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output is gone; without this Python complains again while it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.NOT_SOLVED)
+
+
+def _open_closed_streams() -> None:
+    """Gives output that the starter has closed somewhere to go.
+
+    A closed descriptor would be taken by the next file that is opened, and whoever writes to stderr, a
+    child program say, would write into that file.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    # Python has no object for a stream that was closed. For stdin that is left so: there is no task in it.
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+
+
+def _complain(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"agent: {text}", file=sys.stderr, flush=True)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -62,19 +85,36 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
             import_module(f"agent.cli.{name}").add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=summary)
-    arguments = parser.parse_args(argv)
+    arguments = _arguments(parser, argv, chosen)
     if not hasattr(arguments, "func"):
         parser.print_help()
         parser.exit(0 if not argv else 2)
     return arguments
 
 
+def _arguments(
+    parser: argparse.ArgumentParser, argv: Sequence[str], chosen: str | None
+) -> argparse.Namespace:
+    """Raises UsageError. Who wants JSON gets some, also when the rest of the line is wrong."""
+    from agent.core.errors import UsageError
+
+    try:
+        return parser.parse_args(argv)
+    except UsageError as error:
+        if chosen == "run":
+            from agent.cli.run import refuse
+
+            refuse(argv, error)
+        raise
+
+
 class _Parser(argparse.ArgumentParser):
     """Errors in the form of all others: one line that says what is wrong, and what to do."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"agent: {_plain(message)}\nhint: see `{self.prog} --help`\n")
+        from agent.core.errors import UsageError
 
-
-def _plain(message: str) -> str:
-    return message.replace("argument COMMAND: ", "")
+        raise UsageError(message.replace("argument COMMAND: ", ""), f"see `{self.prog} --help`")

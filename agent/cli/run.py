@@ -2,7 +2,14 @@
 
 import argparse
 import gc
+import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.app.request import RunRequest
+    from agent.core.errors import AgentError
 
 DESCRIPTION = """Does one task in the repository of the current folder; its exit code tells how it went.
 
@@ -51,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     # Nothing that the imports make is garbage, and looking for some takes a tenth of their time. The run
     # turns the collector on again as soon as everything is loaded.
     gc.disable()
+    # Until the run takes signals itself, being asked to end is the same as Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _run(arguments)
     finally:
@@ -59,21 +68,41 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     from agent.app.headless import run_headless
+
+    return run_headless(request_of(arguments))
+
+
+def request_of(arguments: argparse.Namespace) -> "RunRequest":
+    """What the command line asks for."""
     from agent.app.request import RunRequest
 
-    return run_headless(
-        RunRequest(
-            task=arguments.task,
-            prompt=arguments.prompt,
-            directory=arguments.directory or Path.cwd(),
-            output=arguments.output,
-            branch=arguments.branch,
-            commit=arguments.commit,
-            profile=arguments.profile,
-            check=arguments.check,
-            allow=tuple(arguments.allow),
-            deny=tuple(arguments.deny),
-            max_steps=arguments.max_steps,
-            max_seconds=arguments.max_seconds,
-        )
+    return RunRequest(
+        task=arguments.task,
+        prompt=arguments.prompt,
+        directory=arguments.directory,
+        output=arguments.output,
+        branch=arguments.branch,
+        commit=arguments.commit,
+        profile=arguments.profile,
+        check=arguments.check,
+        allow=tuple(arguments.allow),
+        deny=tuple(arguments.deny),
+        max_steps=arguments.max_steps,
+        max_seconds=arguments.max_seconds,
     )
+
+
+def refuse(argv: Sequence[str], error: "AgentError") -> None:
+    """Prints the result of a command line that could not be read, if it asks for a JSON form."""
+    form = "text"
+    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+        if word == "--output":
+            form = following
+        elif word.startswith("--output="):
+            form = word.removeprefix("--output=")
+    if form in ("json", "jsonl"):
+        import json
+
+        from agent.app.output import error_record
+
+        print(json.dumps(error_record(error)))

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent.app.serving import Serving
+    from agent.server.caps import Capabilities
+    from agent.server.profile import DialectName
     from agent.server.status import ServerStatus
 
 FOLLOW_SECONDS = 0.3
+DIALECTS = ("bee-0.3", "bee-0.4", "llama.cpp", "ik")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds `server` with `start`, `stop`, `restart`, `status` and `logs`."""
+    """Adds `server` with `start`, `stop`, `restart`, `status`, `logs` and `command`."""
     parser = subparsers.add_parser(
         "server", help="start, stop and look at the model server", description=__doc__
     )
@@ -40,6 +43,35 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     logs.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
     logs.add_argument("-f", "--follow", action="store_true", help="go on printing what is added")
     logs.set_defaults(func=run_logs)
+    _add_command(actions)
+
+
+def _add_command(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = actions.add_parser(
+        "command",
+        help="print the exact command line of a profile, one flag a line",
+        description="Prints what would be run, for bash: one flag a line, each with its reason. Nothing is "
+        "started. Exit code 2 when the server could not do what the profile says.",
+    )
+    command.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
+    target = command.add_mutually_exclusive_group()
+    target.add_argument(
+        "--binary", metavar="PATH", help="the llama-server to ask; default: the one on your PATH"
+    )
+    target.add_argument("--dialect", choices=DIALECTS, help="without a binary: what this family understands")
+    command.add_argument("--models", metavar="DIR", help="folder of the model files; default: your settings")
+    command.add_argument("--host", help="instead of the profile's")
+    command.add_argument("--port", type=_port, metavar="N", help="instead of the profile's")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="arguments, warnings and refusals as JSON")
+    form.add_argument("--one-line", action="store_true", help="one line, for any shell")
+    command.set_defaults(func=run_command)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65_536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 1 to 65535")
+    return int(text)
 
 
 def run_start(arguments: argparse.Namespace) -> int:
@@ -140,6 +172,65 @@ def run_logs(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def run_command(arguments: argparse.Namespace) -> int:
+    """Prints the command line of a profile; what the server cannot do goes to stderr."""
+    from agent.config.load import find_project_root, load_settings
+    from agent.core.errors import ExitCode
+    from agent.resources import config_folder, expand_home, profiles_folder
+    from agent.server.argv import Places, command_for
+    from agent.server.profile_files import load_profile
+
+    profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
+    settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
+    capabilities = _capabilities(arguments, profile.dialect)
+    folder = expand_home(arguments.models) if arguments.models else settings.models.folder
+    files = [file.path_in(folder) for file in profile.model_files]
+    command = command_for(
+        profile,
+        capabilities,
+        Places(
+            program="llama-server" if capabilities.is_built_in else capabilities.source,
+            target=str(files[0]) if files else "",
+            draft=str(files[1]) if len(files) > 1 else "",
+            host=arguments.host,
+            port=arguments.port,
+            threads=settings.server.threads,
+        ),
+    )
+    if arguments.json:
+        import json
+
+        print(json.dumps({"server": capabilities.name, **command.as_table()}, indent=2))
+        return int(ExitCode.USAGE) if command.refusals else 0
+    for word, notices in (("refused", command.refusals), ("warning", command.warnings)):
+        for notice in notices:
+            hint = f"\nhint: {notice.hint}" if notice.hint else ""
+            print(f"{word}: {notice.message}{hint}", file=sys.stderr)
+    if command.refusals:
+        return int(ExitCode.USAGE)
+    for file in (file for file in files if not file.is_file()):
+        print(f"note: {file} is not there yet; see `agent model pull {profile.name}`", file=sys.stderr)
+    if profile.engine in ("embedded", "llama-server"):
+        print(f"note: for {capabilities.name}", file=sys.stderr)
+    if profile.engine == "embedded":
+        print("note: this profile is served inside the program, without a command line", file=sys.stderr)
+    print(command.one_line + "\n" if arguments.one_line else command.script, end="")
+    return 0
+
+
+def _capabilities(arguments: argparse.Namespace, written_for: "DialectName | None") -> "Capabilities":
+    """Of the binary that is named, of the dialect that is named, of the binary on the PATH, or a guess."""
+    from shutil import which
+
+    from agent.resources import cache_folder
+    from agent.server.caps import built_in, read_capabilities
+
+    binary = arguments.binary or (None if arguments.dialect else which("llama-server"))
+    if binary:
+        return read_capabilities(Path(binary), cache_folder())
+    return built_in(arguments.dialect or written_for or "llama.cpp")
+
+
 def _follow(log_file: Path) -> None:
     position = log_file.stat().st_size
     while True:
@@ -162,12 +253,18 @@ def _managed(profile: str | None) -> "Serving":
 
     flags = {"profile": profile} if profile else {}
     serving = choose(load_settings(find_project_root(Path.cwd()), os.environ, flags))
-    if not serving.is_managed:
+    if serving.is_managed:
+        return serving
+    name, engine = serving.profile.name, serving.profile.engine
+    if engine not in ("embedded", "remote"):
         raise UsageError(
-            f"the server at {serving.profile.url} is not managed here",
-            'choose a profile with engine = "embedded", and leave server.url empty',
+            f"a server of engine {engine} is not started from here",
+            f"`agent server command {name}` prints the command that does; while it runs, profile {name} uses it",
         )
-    return serving
+    raise UsageError(
+        f"the server at {serving.profile.url} is not managed here",
+        'choose a profile with engine = "embedded", and leave server.url empty',
+    )
 
 
 def _as_line(status: "ServerStatus") -> str:

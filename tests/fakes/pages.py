@@ -47,6 +47,7 @@ QUESTIONS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "/tokenize": lambda body: {"tokens": [chat.token_id(piece) for piece in chat.tokenize(body["content"])]},
     "/apply-template": lambda body: {"prompt": chat.render_prompt(body)},
     "/v1/chat/completions/input_tokens": _count,
+    "/completion": lambda _: {"content": "x", "timings": {}},
 }
 
 
