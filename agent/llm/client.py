@@ -132,11 +132,14 @@ class ChatModel:
             return
 
     def _request(self, messages: Sequence[Message], max_tokens: int, offer: Offer) -> dict[str, Any]:
+        sampling = dict(self._sampling)
+        if offer.temperature is not None:
+            sampling["temperature"] = offer.temperature
         return {
             "model": self._connection.model,
             "messages": to_wire(messages),
             **self._protocol.request_fields(offer),
-            **self._sampling,
+            **sampling,
             "max_tokens": max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},

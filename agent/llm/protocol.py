@@ -100,7 +100,7 @@ class ConstrainedProtocol:
         if not self._tools:
             return {}
         if offer.blocks:
-            return {"extra_body": {"grammar": block_grammar(offer)}}
+            return {"grammar": block_grammar(offer)}
         branches = [
             _constrained_branch(name, parameters, offer.paths.get(name, ()))
             for name, parameters in self._parameters.items()
