@@ -1,0 +1,133 @@
+"""Ctrl-C once ends a run in order, twice at once; being asked to end is like Ctrl-C."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.e2e.conftest import AGENT, Place, ended, read_until
+from tests.fakes.script import Step, call
+
+pytestmark = pytest.mark.timeout(120)
+
+WRITE = call("write", path="made.txt", content="made\n")
+
+
+def command_that_waits(place: Place, before: str = "") -> str:
+    """A command that tells its process id through a pipe and then does not end by itself."""
+    os.mkfifo(place.folder / "pid")
+    return f"{before} echo $$ > ../pid; while :; do sleep 600; done"
+
+
+def started_command(place: Place) -> int:
+    return int((place.folder / "pid").read_text("utf-8"))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_in_mid_reply_ends_the_run_in_order(
+    place: Place, scripted_server: StartServer, number: signal.Signals
+):
+    server = scripted_server(WRITE, {"fault": "pings"})
+    place.use(server.url)
+    process = place.start("run", "-p", "Write", "--output", "json")
+    server.wait_for_chats(2, 60)
+    process.send_signal(number)
+    done = ended(process)
+
+    assert done.code == 130
+    assert (done.result["reason"], done.result["exit_code"]) == ("cancelled", 130)
+    assert done.result["files_changed"] == ["made.txt"]
+    assert "cancelled: interrupted" in done.err
+    [session] = place.sessions()
+    assert [event["type"] for event in session[-2:]] == ["turn_finished", "result"]
+    assert session[-2]["reason"] == "cancelled"
+
+
+def test_ctrl_c_ends_the_command_that_runs(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(call("shell", command=command_that_waits(place))).url)
+    process = place.start("run", "-p", "Wait", "--allow", "shell")
+    pid = started_command(place)
+    process.send_signal(signal.SIGINT)
+
+    assert ended(process).code == 130
+    assert not is_running(pid)
+    [session] = place.sessions()
+    assert [event["outcome"] for event in session if event["type"] == "tool_finished"] == ["cancelled"]
+
+
+def test_ctrl_c_ends_the_check_before_the_first_request(place: Place, scripted_server: StartServer):
+    server = scripted_server()
+    place.use(server.url)
+    process = place.start("run", "-p", "Wait", "--check", command_that_waits(place))
+    pid = started_command(place)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+
+    assert done.code == 130
+    assert "cancelled: interrupted" in done.err
+    assert not is_running(pid)
+    assert server.chats == []
+    assert [event["type"] for event in place.sessions()[0]] == [
+        "session",
+        "session_started",
+        "turn_finished",
+        "result",
+    ]
+
+
+def test_ctrl_c_again_ends_at_once_and_leaves_no_command_running(place: Place, scripted_server: StartServer):
+    command = command_that_waits(place, before="trap '' TERM;")
+    place.use(scripted_server(call("shell", command=command)).url)
+    process = place.start("run", "-p", "Wait", "--allow", "shell")
+    pid = started_command(place)
+    # Two signals at the same moment may arrive as one.
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            continue
+    done = ended(process)
+
+    assert done.code == 130
+    assert "turn_finished" not in [event["type"] for event in place.sessions()[0]]
+    assert not is_running(pid)
+
+
+def test_ctrl_c_while_a_server_loads_its_model_ends_the_wait(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(loading=10**9).url)
+    process = place.start("run", "-p", "Hello", "--output", "jsonl")
+    read_until(process, "server_state")
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+
+    assert (done.code, done.result["error"]) == (130, "interrupted")
+    assert done.err == "agent: interrupted\n"
+
+
+def test_run_in_the_background_of_a_script_is_not_interrupted_by_ctrl_c(
+    place: Place, scripted_server: StartServer
+):
+    processes: list[subprocess.Popen[str]] = []
+
+    def interrupt(_: Any) -> Step:
+        processes[0].send_signal(signal.SIGINT)
+        return call("finish", answer="Undisturbed.")
+
+    place.use(scripted_server(interrupt).url)
+    deaf = ("sh", "-c", """trap '' INT; exec "$@" """, "sh", *AGENT)
+    processes.append(place.start("run", "-p", "Hello", program=deaf))
+    done = ended(processes[0])
+
+    assert (done.code, done.out) == (0, "Undisturbed.\n")
