@@ -1,14 +1,15 @@
-"""`agent profile`: lists, shows and checks server profiles."""
+"""`agent profile`: lists, shows, checks and makes server profiles."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds `profile` with `list`, `show` and `validate`."""
+    """Adds `profile` with `list`, `show`, `new`, `edit` and `validate`."""
     parser = subparsers.add_parser(
-        "profile", help="list, show and check server profiles", description=__doc__
+        "profile", help="list, show, check and make server profiles", description=__doc__
     )
     parser.set_defaults(func=run_list, json=False)
     actions = parser.add_subparsers(metavar="ACTION")
@@ -19,6 +20,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     show.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
     show.add_argument("--json", action="store_true", help="JSON instead of TOML")
     show.set_defaults(func=run_show)
+    new = actions.add_parser("new", help="write a profile of your own that starts from another one")
+    new.add_argument("name", metavar="NAME", help="its name")
+    new.add_argument(
+        "--from", dest="base", metavar="PROFILE", help="what it starts from; default: the one of that name"
+    )
+    new.set_defaults(func=run_new)
+    edit = actions.add_parser("edit", help="open a profile of your own in $VISUAL or $EDITOR, then check it")
+    edit.add_argument("name", metavar="NAME", help="its name; of a shipped one a version of yours is made")
+    edit.set_defaults(func=run_edit)
     validate = actions.add_parser("validate", help="check profiles; exit code 2 when one is wrong")
     validate.add_argument("profiles", nargs="*", metavar="PROFILE", help="names or paths; default: all")
     validate.set_defaults(func=run_validate)
@@ -81,6 +91,65 @@ def run_validate(arguments: argparse.Namespace) -> int:
             continue
         print(f"{name}: ok", file=sys.stderr)
     return code
+
+
+def run_new(arguments: argparse.Namespace) -> int:
+    """Writes a commented TOML file into the person's folder."""
+    path = _make(arguments.name, arguments.base or arguments.name)
+    print(path)
+    print(f"change it with `agent profile edit {arguments.name}`", file=sys.stderr)
+    return 0
+
+
+def run_edit(arguments: argparse.Namespace) -> int:
+    """Opens the person's file, making it first where only a shipped one has that name."""
+    import shlex
+    import subprocess
+
+    from agent.core.errors import ExitCode, UsageError
+    from agent.server.profile_files import load_profile
+
+    words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    if not words:
+        raise UsageError("there is no editor: VISUAL and EDITOR are empty", "for example: export EDITOR=nano")
+    path = _folders()[0] / f"{arguments.name}.toml"
+    if not path.is_file():
+        path = _make(arguments.name, arguments.name)
+    try:
+        status = subprocess.run([*words, str(path)], check=False).returncode
+    except OSError as error:
+        raise UsageError(
+            f"cannot run the editor {words[0]}: {error.strerror}", "set VISUAL or EDITOR"
+        ) from error
+    if status:
+        print(f"agent: the editor ended with status {status}", file=sys.stderr)
+    try:
+        load_profile(arguments.name, _folders())
+    except UsageError as error:
+        print(f"agent: {error}\nThe file is kept as it is.", file=sys.stderr)
+        return int(ExitCode.USAGE)
+    print(f"{arguments.name}: ok", file=sys.stderr)
+    return 0
+
+
+def _make(name: str, base_name: str) -> Path:
+    """The new file. It never replaces one."""
+    import re
+
+    from agent.config.files import write_atomically
+    from agent.core.errors import UsageError
+    from agent.server.profile_files import load_profile
+    from agent.server.profile_text import new_profile_text
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name.endswith(".toml"):
+        raise UsageError(f"{name!r} is no name for a profile", "use letters, digits, dots and dashes")
+    path = _folders()[0] / f"{name}.toml"
+    if path.exists():
+        raise UsageError(f"{path} is there already", f"change it with `agent profile edit {name}`")
+    base = load_profile(base_name, _folders())
+    extends = str(Path(base_name).expanduser().absolute()) if base_name.endswith(".toml") else base_name
+    write_atomically(path, new_profile_text(name, base, extends))
+    return path
 
 
 def _folders() -> list[Path]:

@@ -259,7 +259,7 @@ def _managed(profile: str | None) -> "Serving":
     if engine not in ("embedded", "remote"):
         raise UsageError(
             f"a server of engine {engine} is not started from here",
-            f"`agent server command {name}` prints the command that does; while it runs, profile {name} uses it",
+            f"`agent server command {name}` prints the command that does; the profile uses what then runs",
         )
     raise UsageError(
         f"the server at {serving.profile.url} is not managed here",

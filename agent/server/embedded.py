@@ -29,6 +29,7 @@ _KINDS = {
     "dflash": "DRAFT_DFLASH",
     "mtp": "DRAFT_MTP",
     "eagle3": "DRAFT_EAGLE3",
+    "dspark": "DRAFT_DSPARK",
     "ngram-simple": "NGRAM_SIMPLE",
     "ngram-mod": "NGRAM_MOD",
     "ngram-map-k": "NGRAM_MAP_K",
@@ -88,14 +89,49 @@ def parameters(spec: dict[str, Any], engine: Any) -> Any:
     flash = {"auto": "AUTO", "on": "ENABLED", "off": "DISABLED"}[spec["flash_attention"]]
     params.flash_attn_type = _enum(engine.llama_flash_attn_type, "LLAMA_FLASH_ATTN_TYPE_", flash)
     params.cache_ram_mib = spec["cache_ram_mib"]
-    named_layers: dict[Any, int] = {"auto": -1, "all": _ALL_LAYERS}
-    layers = named_layers.get(spec["gpu_layers"], spec["gpu_layers"])
-    params.n_gpu_layers = layers
+    params.n_gpu_layers = _layers(spec["gpu_layers"])
     for pool in (params.cpuparams, params.cpuparams_batch):
         pool.n_threads = spec["threads"]
+    _set_memory(params, spec, engine)
     _set_server(params, spec)
-    _set_speculation(params, spec, engine, layers)
+    _set_template(params, spec)
+    _set_speculation(params, spec, engine)
     return params
+
+
+def _layers(asked: Any) -> Any:
+    named: dict[Any, int] = {"auto": -1, "all": _ALL_LAYERS}
+    return named.get(asked, asked)
+
+
+def _set_memory(params: Any, spec: dict[str, Any], engine: Any) -> None:
+    """What the profile says beyond the usual; the engine's own defaults otherwise."""
+    for key, name in (("unified_kv", "kv_unified"), ("no_host", "no_host"), ("swa_full", "swa_full")):
+        if spec[key]:
+            setattr(params, name, True)
+    for key, name in (
+        ("checkpoints", "n_ctx_checkpoints"),
+        ("checkpoint_step", "checkpoint_min_step"),
+        ("cache_reuse", "n_cache_reuse"),
+    ):
+        if spec[key] is not None:
+            setattr(params, name, spec[key])
+    mode: str = spec["load_mode"]
+    if mode != "auto":
+        name = {"mmap+mlock": "MMAP_MLOCK", "dio": "DIRECT_IO"}.get(mode, mode)
+        params.load_mode = _enum(engine.llama_load_mode, "LLAMA_LOAD_MODE_", name)
+
+
+def _set_template(params: Any, spec: dict[str, Any]) -> None:
+    params.use_jinja = spec["jinja"]
+    if spec["reasoning"] is not None:
+        params.enable_reasoning = {"auto": -1, "off": 0, "on": 1}[spec["reasoning"]]
+    arguments = dict(spec["template_arguments"])
+    if spec["preserve_reasoning"] is not None:
+        arguments["preserve_thinking"] = spec["preserve_reasoning"]
+    if arguments:
+        # The engine takes each value as JSON of its own.
+        params.default_template_kwargs = {key: json.dumps(value) for key, value in arguments.items()}
 
 
 def _set_server(params: Any, spec: dict[str, Any]) -> None:
@@ -107,34 +143,49 @@ def _set_server(params: Any, spec: dict[str, Any]) -> None:
     params.cors_origins_explicit = True
     params.cors_credentials = False
     params.ui = False
-    params.use_jinja = True
     params.offline = True
     params.endpoint_metrics = True
     params.endpoint_slots = True
     params.endpoint_props = True
 
 
-def _set_speculation(params: Any, spec: dict[str, Any], engine: Any, layers: Any) -> None:
+def _set_speculation(params: Any, spec: dict[str, Any], engine: Any) -> None:
     asked = spec["speculation"]
     kind = asked["kind"]
     if kind == "none":
         return
+    kinds = [kind, *asked["also"]]
     params.speculative.types = [
-        _enum(engine.common_speculative_type, "COMMON_SPECULATIVE_TYPE_", _KINDS[kind])
+        _enum(engine.common_speculative_type, "COMMON_SPECULATIVE_TYPE_", _KINDS[one]) for one in kinds
     ]
-    if kind == "ngram-mod":
-        _copy(asked, params.speculative.ngram_mod, "n_match", "n_min", "n_max")
-        return
-    if kind in _NGRAM_TABLES:
-        _copy(asked, getattr(params.speculative, _NGRAM_TABLES[kind]), "size_n", "size_m", "min_hits")
-        return
-    draft = params.speculative.draft
+    for one in kinds:
+        if one == "ngram-mod":
+            _copy(asked, params.speculative.ngram_mod, "n_match")
+            own = {"n_min": asked["ngram_n_min"], "n_max": asked["ngram_n_max"]}
+            # The plain names belong to the draft model where there is one.
+            _copy(asked if kind == one else {}, params.speculative.ngram_mod, "n_min", "n_max")
+            _copy(own, params.speculative.ngram_mod, "n_min", "n_max")
+        elif one in _NGRAM_TABLES:
+            _copy(asked, getattr(params.speculative, _NGRAM_TABLES[one]), "size_n", "size_m", "min_hits")
+    if not kind.startswith("ngram"):
+        _set_draft(params.speculative.draft, spec, engine)
+
+
+def _set_draft(draft: Any, spec: dict[str, Any], engine: Any) -> None:
+    asked = spec["speculation"]
     if spec["draft_path"]:
         draft.mparams.path = spec["draft_path"]
-    draft.n_gpu_layers = layers
+    own_layers = asked["draft_gpu_layers"]
+    draft.n_gpu_layers = _layers(spec["gpu_layers"] if own_layers is None else own_layers)
+    for name, kv_type in (
+        ("cache_type_k", asked["draft_kv_type_k"]),
+        ("cache_type_v", asked["draft_kv_type_v"]),
+    ):
+        if kv_type is not None:
+            setattr(draft, name, _enum(engine.ggml_type, "GGML_TYPE_", kv_type))
     for pool in (draft.cpuparams, draft.cpuparams_batch):
         pool.n_threads = spec["threads"]
-    if kind == "dflash":
+    if asked["kind"] == "dflash":
         draft.n_max = _DFLASH_N_MAX
     _copy(asked, draft, "n_max", "n_min", "p_min")
 

@@ -11,6 +11,13 @@ SPEC_VERSION = 1
 """Raised when the child process starts to read the same profile differently."""
 
 
+_ONLY_FOR_REQUESTS = {
+    "name", "description", "dialect", "url", "api_key_env", "target", "draft", "threads", "sampling", "tools",
+    "model_card",
+}  # fmt: skip
+"""What the server is not started with, and what is counted in another way."""
+
+
 def fingerprint(profile: Profile, models_folder: Path, threads: int = 0) -> str:
     """Identifies everything that matters for a running server: model files and parameters.
 
@@ -25,22 +32,7 @@ def fingerprint(profile: Profile, models_folder: Path, threads: int = 0) -> str:
         "version": SPEC_VERSION,
         "files": [_identity(file, models_folder) for file in profile.model_files],
         "threads": threads or profile.threads,
-        **profile.model_dump(
-            include={
-                "engine",
-                "context",
-                "slots",
-                "batch",
-                "ubatch",
-                "kv_type_k",
-                "kv_type_v",
-                "flash_attention",
-                "gpu_layers",
-                "cache_ram_mib",
-                "port",
-                "speculation",
-            }
-        ),
+        **profile.model_dump(exclude=_ONLY_FOR_REQUESTS),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode("utf-8")).hexdigest()[:32]
 

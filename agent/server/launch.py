@@ -20,6 +20,13 @@ _BYTES_PER_SECOND = 25_000_000
 """A slow disk on a busy machine; the limit is there to end a wait for something that never comes."""
 
 
+_FOR_THE_CHILD = {
+    "context", "slots", "unified_kv", "batch", "ubatch", "kv_type_k", "kv_type_v", "flash_attention",
+    "gpu_layers", "load_mode", "no_host", "cache_ram_mib", "checkpoints", "checkpoint_step", "cache_reuse",
+    "swa_full", "jinja", "reasoning", "preserve_reasoning", "template_arguments", "speculation",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
     """One server to be had.
@@ -56,9 +63,8 @@ class LaunchPlan:
 def spec(plan: LaunchPlan, port: int) -> dict[str, Any]:
     """Everything the child has to know, as JSON; the key is only named by its file."""
     profile = plan.profile
-    taken = {"context", "slots", "batch", "ubatch", "kv_type_k", "kv_type_v", "flash_attention"}
     return {
-        **profile.model_dump(include=taken | {"gpu_layers", "cache_ram_mib", "speculation"}),
+        **profile.model_dump(include=_FOR_THE_CHILD),
         "profile": profile.name,
         "model_path": str(plan.model_path.absolute()),
         "draft_path": str(plan.draft_path.absolute()) if plan.draft_path else None,

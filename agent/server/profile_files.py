@@ -38,6 +38,9 @@ _TABLES: dict[str, type[BaseModel]] = {
 }
 
 
+_SUB_TABLES = ("speculation", "sampling", "tools", "model_card", "target")
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
     """A profile that could be loaded: its name and where it lies."""
@@ -169,16 +172,30 @@ def _as_usage_error(error: ValidationError, path: Path, chain: Sequence[Path]) -
     problem = error.errors(include_url=False, include_input=False)[0]
     location = list(problem["loc"])
     # Pydantic puts the discriminator's value into the location; a person never wrote it as a key.
-    shown = ".".join(
-        str(part) for part in location if part not in ("hub", "pypi") or "sources" not in location
-    )
+    shown = ".".join(str(part) for part in location if not _is_pydantics(part, location))
     where = f"{path} (extends {', '.join(one.stem for one in chain[1:])})" if len(chain) > 1 else str(path)
     if problem["type"] == "extra_forbidden":
         names = [part for part in location[:-1] if isinstance(part, str)]
         table = _TABLES.get(names[-1], Profile) if names else Profile
         close = difflib.get_close_matches(str(location[-1]), list(table.model_fields), n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(table.model_fields)}"
+        if not names:
+            hint = next(
+                (
+                    f"it belongs below [{one}]"
+                    for one in _SUB_TABLES
+                    if location[-1] in _TABLES[one].model_fields
+                ),
+                hint,
+            )
         return UsageError(f"{where}: unknown key {shown!r}", hint)
     message = problem["msg"].removeprefix("Value error, ")
     detail = f"{shown}: {message}" if shown else message
     return UsageError(f"{where}: {detail}", "see docs/profiles.md for what each key takes")
+
+
+def _is_pydantics(part: int | str, location: Sequence[int | str]) -> bool:
+    """Whether a part of a location was never written by a person: a discriminator, a member of a union."""
+    if part in ("hub", "pypi", "file"):
+        return "sources" in location and part != location[-1]
+    return isinstance(part, str) and ("[" in part or part in ("int", "constrained-int", "constrained-str"))

@@ -46,7 +46,7 @@ def test_shipped_profile_is_valid_and_can_be_fetched(name: str):
 def test_draft_profile_differs_from_its_base_in_the_draft_only():
     base, draft = load_profile("embedded", [SHIPPED]), load_profile("embedded-draft", [SHIPPED])
     assert [file.file for file in base.model_files] == [draft.model_files[0].file]
-    assert draft.speculation.model_dump(exclude_none=True) == {"kind": "draft", "n_max": 6, "n_min": 0}
+    assert draft.speculation.model_dump(exclude_defaults=True) == {"kind": "draft", "n_max": 6, "n_min": 0}
     assert (draft.target, draft.context, draft.sampling) == (base.target, base.context, base.sampling)
 
 
