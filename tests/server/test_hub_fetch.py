@@ -79,3 +79,38 @@ def test_wrong_content_is_not_kept(hub: FakeHub, tmp_path: Path):
         obtain(FILE, tmp_path, means=means(hub.url))
     assert not (tmp_path / "m.gguf").exists()
     assert not (tmp_path / "m.gguf.part").exists()
+
+
+UNCHECKED = ModelFile.model_validate(
+    {"file": "m.gguf", "sources": [{"kind": "hub", "repo": "maker/model", "file": "big/m-q4.gguf"}]}
+)
+
+
+def test_file_without_a_checksum_is_checked_by_the_hubs_own(hub: FakeHub, tmp_path: Path):
+    hub.tag = hashlib.sha256(CONTENT).hexdigest()
+    assert obtain(UNCHECKED, tmp_path, means=means(hub.url)).read_bytes() == CONTENT
+    # What was described is what is fetched, whatever the branch holds by then.
+    assert [path for path, _ in hub.requests] == [
+        "HEAD /maker/model/resolve/main/big/m-q4.gguf",
+        "/maker/model/resolve/c0ffee/big/m-q4.gguf",
+    ]
+
+
+def test_content_that_is_not_what_the_hub_described_is_refused(hub: FakeHub, tmp_path: Path):
+    hub.tag = "ab" * 32
+    with pytest.raises(ModelFileError, match="wrong sha256"):
+        obtain(UNCHECKED, tmp_path, means=means(hub.url))
+    assert not (tmp_path / "m.gguf").exists()
+
+
+def test_file_that_nobody_has_a_checksum_of_is_not_fetched(hub: FakeHub, tmp_path: Path):
+    with pytest.raises(ModelFileError, match="names no sha256"):
+        obtain(UNCHECKED, tmp_path, means=means(hub.url))
+    assert [path for path, _ in hub.requests] == ["HEAD /maker/model/resolve/main/big/m-q4.gguf"]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, "HF_TOKEN"), (404, "no such file")])
+def test_refusal_to_describe_a_file_is_told(status: int, reason: str, hub: FakeHub, tmp_path: Path):
+    hub.status = status
+    with pytest.raises(ModelFileError, match=reason):
+        obtain(UNCHECKED, tmp_path, means=means(hub.url))
