@@ -5,10 +5,12 @@ import sys
 
 
 def main() -> int:
-    from agent.cli.main import run
-
     try:
+        from agent.cli.main import run
+
         return run(sys.argv[1:])
+    except KeyboardInterrupt:
+        return 130  # so early, or so late, that nothing has been begun or everything is done
     finally:
         # Python looks through everything for garbage while it ends. What is frozen is passed over, and the
         # system takes the memory back anyway.

@@ -8,6 +8,7 @@ from agent.app.authorship import Authorship
 from agent.core.errors import AgentError, UsageError
 from agent.core.events import Notice
 from agent.repo.git import RepoState, changed_since, commit_paths, create_branch, require_ready
+from agent.resources import state_folder
 
 _LONGEST_SUBJECT = 72
 _SHORTEST_SUBJECT = 30
@@ -25,7 +26,9 @@ class Changes:
     async def find(self) -> list[Path]:
         """Absolute paths of what the run changed, and not somebody else in the meantime."""
         everything = await changed_since(self.before, self.authorship.ledger.changed_files())
-        return self.authorship.of_the_run(everything)
+        # Whose state folder lies in the workspace does not want the record of the run in its commit.
+        ours = state_folder().resolve()
+        return self.authorship.of_the_run(path for path in everything if not path.is_relative_to(ours))
 
     async def commit(
         self, changed: Sequence[Path], message: str, emit: Callable[[Notice], None]
@@ -54,14 +57,12 @@ class Changes:
 
 
 async def require_git(workspace: Path, branch: str | None, *, commit: bool) -> None:
-    """Refuses before anything is begun what git would refuse at the end. Raises UsageError."""
-    if not (branch or commit):
-        return
+    """Makes sure that a branch and a commit will be possible. Raises UsageError."""
     try:
         await require_ready(workspace, branch=branch, commit=commit)
     except UsageError as error:
         hint = error.hint or "run `git init` first, or leave out --branch and --commit"
-        raise UsageError(f"--branch and --commit need git: {error.message}", hint) from error
+        raise UsageError(error.message, hint) from error
 
 
 async def start_branch(workspace: Path, branch: str) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 
-from agent.app.changes import require_git
 from agent.app.interruption import ended_by_signals
 from agent.app.job import Job
 from agent.app.output import RunOutput
@@ -53,6 +52,9 @@ def _prepare(request: RunRequest, serve: Callable[[LoadedSettings], Serving], ou
     loaded = load_settings(find_project_root(workspace), os.environ, flags)
     if loaded.settings.check.command and not task.check:
         task = replace(task, check=loaded.settings.check.command)
+    from agent.app.workbench import gate_rules
+
+    gate_rules(loaded.settings, task)  # a rule that is none is noticed now, not after the server's start
     return Job(
         request=request,
         task=task,
@@ -68,7 +70,7 @@ async def _execute(job: Job) -> int:
     with ended_by_signals(job.cancel):
         warm = asyncio.get_running_loop().run_in_executor(None, _import_client)
         try:
-            await require_git(job.workspace, job.request.branch, commit=job.request.commit)
+            await _require_git(job)
             endpoint = job.serving.running()
             if endpoint is None:
                 endpoint = await job.in_time(job.serving.endpoint(job.output.show))
@@ -78,6 +80,14 @@ async def _execute(job: Job) -> int:
                 await _release(job, endpoint)
         finally:
             await asyncio.gather(warm, return_exceptions=True)
+
+
+async def _require_git(job: Job) -> None:
+    """Refuses before anything is begun what git would refuse at the end. Raises UsageError."""
+    if job.request.branch or job.request.commit:
+        from agent.app.changes import require_git
+
+        await require_git(job.workspace, job.request.branch, commit=job.request.commit)
 
 
 async def _in_session(job: Job, endpoint: Endpoint) -> int:

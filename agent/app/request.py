@@ -56,9 +56,11 @@ def resolve_task(request: RunRequest) -> Task:
     """Reads the task and lays the flags over its front matter. Raises UsageError."""
     task = _read(request)
     if request.max_steps is not None and request.max_steps < 1:
-        raise UsageError(f"--max-steps has to be at least 1, not {request.max_steps}")
+        hint = "leave it out to use the setting limits.max_steps"
+        raise UsageError(f"--max-steps has to be at least 1, not {request.max_steps}", hint)
     if request.max_seconds is not None and not 0 < request.max_seconds < math.inf:
-        raise UsageError(f"--max-seconds has to be above 0, not {request.max_seconds:g}")
+        hint = "leave it out to use the setting limits.max_seconds"
+        raise UsageError(f"--max-seconds has to be above 0, not {request.max_seconds:g}", hint)
     return replace(
         task,
         profile=request.profile or task.profile,

@@ -129,10 +129,11 @@ class Serving:
                 waited = time.monotonic() - begin
                 if waited > limit:
                     raise ServerError(
-                        f"the server at {base} was still loading its model after {limit:.0f} s",
+                        f"the server at {base} was still loading its model after {limit:g} s",
                         "look into its log, or allow more time with server.start_seconds",
                     ) from loading
-                progress(ServerState(state="starting", detail=loading.message, elapsed_seconds=waited))
+                detail = f"{base} is loading its model"
+                progress(ServerState(state="loading", detail=detail, elapsed_seconds=waited))
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
     def _key(self) -> str:

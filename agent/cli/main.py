@@ -1,12 +1,11 @@
 """The command line as a whole: which commands there are, and how an error reaches a person."""
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from agent import __version__
 
@@ -44,8 +43,7 @@ def run(argv: Sequence[str]) -> int:
         _complain("interrupted")
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output is gone; without this Python complains again while it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _redirect_to_nowhere(sys.stdout)
         return int(ExitCode.NOT_SOLVED)
 
 
@@ -66,8 +64,15 @@ def _open_closed_streams() -> None:
 
 
 def _complain(text: str) -> None:
-    with contextlib.suppress(OSError):
+    try:
         print(f"agent: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        _redirect_to_nowhere(sys.stderr)
+
+
+def _redirect_to_nowhere(stream: TextIO) -> None:
+    """For an output whose reader is gone: without this Python complains again while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -1,0 +1,191 @@
+"""Bad input: one line that says what and where, a hint that says what to do, and nothing is lost."""
+
+import hashlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.e2e.conftest import AGENT, Place
+from tests.fakes.script import call
+
+pytestmark = pytest.mark.timeout(120)
+
+FINISH = call("finish", answer="Done.")
+WRITE = call("write", path="made.txt", content="made\n")
+
+
+def can_mount() -> bool:
+    words = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o size=16k tmpfs /mnt"]
+    return (
+        bool(shutil.which("unshare"))
+        and subprocess.run(words, capture_output=True, check=False).returncode == 0
+    )
+
+
+needs_mount = pytest.mark.skipif(
+    not can_mount(), reason="only who may mount can make a disk full or read-only"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", "task.md has no task in it"),
+        (b"---\ncheck: make\n---\n\n", "task.md has no task in it"),
+        (b"\x7fELF\x02\x01\x01\x00\x00", "task.md is not a text file"),
+        (b"\xff\xfeT\x00a\x00s\x00k\x00", "task.md is not a text file"),
+        (b"---\nchek: make\n---\nDo it\n", "task.md: unknown key 'chek' in the front matter"),
+        (b"---\nmax_steps: many\n---\nDo it\n", "task.md: max_steps in the front matter has to be"),
+        (b"---\ncheck: make\nDo it\n", "task.md: the front matter is not closed"),
+        (b"---\nallow: ['shell(']\n---\nDo it\n", "shell("),
+    ],
+)
+def test_task_file_that_is_none(place: Place, content: bytes, error: str):
+    place.write("task.md", content)
+    place.use("http://127.0.0.1:9")
+    done = place.run("run", "task.md")
+    assert done.code == 2
+    assert error in done.err.splitlines()[0]
+    assert 1 <= len(done.err.splitlines()) <= 2
+    assert not place.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([], "no task was given"),
+        (["nope.md"], "there is no task file nope.md"),
+        (["."], ". is a folder, not a task file"),
+        (["-p", " "], "the text of -p has no task in it"),
+        (["-p", "x", "task.md"], "both a task file and -p were given"),
+        (["-p", "x", "-C", "nope"], "there is no folder nope"),
+        (["-p", "x", "-C", "task.md"], "task.md is not a folder"),
+        (["-p", "x", "--max-seconds", "inf"], "--max-seconds has to be above 0, not inf"),
+        (["-p", "x", "--deny", "("], "("),
+        (["-p", "x", "--profile", "embeded"], "unknown profile 'embeded'"),
+        (["-p", "x", "--branch", "mine"], "is not in a git repository"),
+    ],
+)
+def test_command_line_that_cannot_work(place: Place, arguments: list[str], error: str):
+    place.write("task.md", "Do it\n")
+    place.use("http://127.0.0.1:9")
+    done = place.run("run", *arguments)
+    assert done.code == 2
+    assert error in done.err.splitlines()[0]
+    assert done.err.splitlines()[1].startswith("hint: ")
+    assert len(done.err.splitlines()) == 2
+    assert not place.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "hint"),
+    [
+        (b"another model", "has the wrong sha256: expected 2cf24dba", "agent model pull mine"),
+        (b"half a mo", "is incomplete: 9 bytes, expected 13", "agent model pull mine"),
+    ],
+)
+def test_model_file_that_is_another_one(place: Place, content: bytes, line: str, hint: str):
+    models = place.folder / "data" / "models"
+    models.mkdir(parents=True)
+    (models / "tiny.gguf").write_bytes(content)
+    digest = hashlib.sha256(b"hello").hexdigest()
+    place.profile("mine", f'[target]\nfile = "tiny.gguf"\nsha256 = "{digest}"\nbytes = 13\n')
+    done = place.run("run", "-p", "Hello", "--profile", "mine")
+    assert done.code == 6
+    assert f"agent: {models / 'tiny.gguf'} {line}" in done.err
+    assert hint in done.err.splitlines()[-1]
+
+
+def test_download_that_stopped_half_way(place: Place):
+    models = place.folder / "data" / "models"
+    models.mkdir(parents=True)
+    digest = "0" * 64
+    place.profile("mine", f'[target]\nfile = "tiny.gguf"\nsha256 = "{digest}"\nbytes = 100\n')
+    (models / "tiny.gguf.part").write_bytes(b"x" * 40)
+    done = place.run("run", "-p", "Hello", "--profile", "mine")
+    assert done.code == 6
+    assert "is missing: only 40 of 100 bytes are there\nhint: get it with `agent model pull mine`" in done.err
+
+
+def test_port_that_is_in_use(place: Place):
+    models = place.folder / "data" / "models"
+    models.mkdir(parents=True)
+    (models / "tiny.gguf").write_bytes(b"GGUF")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        place.profile("mine", f'port = {port}\n[target]\nfile = "tiny.gguf"\n')
+        place.variables["ENGINE"] = json.dumps([sys.executable, "-c", "raise SystemExit(1)"])
+        done = place.run(
+            "-p", "Hello", "--profile", "mine", program=(sys.executable, "-m", "tests.e2e.managed")
+        )
+    assert done.code == 5
+    assert (
+        f"agent: port {port}, which profile 'mine' asks for, is in use\nhint: stop what uses it" in done.err
+    )
+
+
+def test_server_that_never_loads_its_model(place: Place, scripted_server: StartServer):
+    server = scripted_server(loading=10**9)
+    place.use(server.url)
+    done = place.run("run", "-p", "Hello", AGENT_SERVER_START_SECONDS="0.5")
+    assert done.code == 5
+    assert f"agent: the server at {server.url} was still loading its model after 0.5 s" in done.err
+    assert done.err.startswith(f"server: loading {server.url} is loading its model\n")
+
+
+def test_server_that_sends_no_replies(place: Place, scripted_server: StartServer):
+    place.use(scripted_server({"fault": "garbage", "times": 0}).url)
+    done = place.run("run", "-p", "Hello")
+    assert done.code == 5
+    assert "sent something that is no reply" in done.err
+
+
+def test_no_network_is_needed_for_a_server_on_this_machine(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(WRITE, FINISH).url)
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+    assert place.run("run", "-p", "Hello", **dict.fromkeys(names, "http://127.0.0.1:9")).code == 0
+
+
+def test_state_folder_that_cannot_be_written_to(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(FINISH).url)
+    (place.folder / "file").write_text("", "utf-8")
+    done = place.run("run", "-p", "Hello", AGENT_STATE_HOME=str(place.folder / "file"))
+    assert done.code == 2
+    assert done.err.startswith(f"agent: cannot start a session in {place.folder}/file/sessions/")
+    assert "AGENT_STATE_HOME" in done.err.splitlines()[1]
+
+
+def test_current_folder_that_is_gone(place: Place):
+    vanishing = 'rmdir "$PWD"; exec "$@"'
+    folder = place.folder / "gone"
+    folder.mkdir()
+    done = place.run("run", "-p", "Hello", folder=folder, program=("sh", "-c", vanishing, "sh", *AGENT))
+    assert (done.code, done.err.splitlines()[0]) == (2, "agent: the current folder is gone")
+
+
+@needs_mount
+def test_full_disk_costs_the_record_and_refuses_changes_that_could_not_be_undone(
+    place: Place, scripted_server: StartServer
+):
+    place.use(scripted_server(WRITE, FINISH).url)
+    place.state.mkdir()
+    fill = f'mount -t tmpfs -o size=16k tmpfs {place.state} && cat /dev/zero > {place.state}/full; exec "$@"'
+    done = place.run("run", "-p", "Write", program=("unshare", "--mount", "sh", "-c", fill, "sh", *AGENT))
+    assert "warning: the session is no longer recorded completely in" in done.err
+    assert "No space left on device" in done.err
+    assert not (place.workspace / "made.txt").exists()
+    assert (done.code, done.out) == (0, "Done.\n")
+
+
+@needs_mount
+def test_read_only_folder_is_said_to_be_one(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(WRITE, FINISH).url)
+    freeze = f'mount --bind -o ro {place.workspace} {place.workspace} && cd {place.workspace} && exec "$@"'
+    done = place.run("run", "-p", "Write", program=("unshare", "--mount", "sh", "-c", freeze, "sh", *AGENT))
+    assert f"warning: the folder {place.workspace} is read-only, so nothing can be changed in it" in done.err
+    assert done.code == 0
