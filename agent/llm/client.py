@@ -27,8 +27,9 @@ RETRIES = 2
 RETRY_DELAY_SECONDS = 0.5
 LOADING_PATIENCE_SECONDS = 600.0
 UNPARSED_REPLY = "The server could not read your tool call. Nothing was run. Send the whole call again."
-# llama-server sends a comment line every 30 s while it evaluates a prompt, so longer silence means trouble.
-SILENCE_SECONDS = 120.0
+# While it evaluates a prompt llama-server sends progress and comment lines. It is silent while another client
+# has the only slot, which can take minutes.
+SILENCE_SECONDS = 900.0
 _CIRCLES_EVERY = 64
 _SENT_HEADERS = frozenset(
     {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
