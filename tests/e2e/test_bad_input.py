@@ -132,7 +132,7 @@ def test_port_that_is_in_use(place: Place):
 def test_server_that_never_loads_its_model(place: Place, scripted_server: StartServer):
     server = scripted_server(loading=10**9)
     place.use(server.url)
-    done = place.run("run", "-p", "Hello", AGENT_SERVER_START_SECONDS="0.5")
+    done = place.run("run", "-p", "Hello", environment={"AGENT_SERVER_START_SECONDS": "0.5"})
     assert done.code == 5
     assert f"agent: the server at {server.url} was still loading its model after 0.5 s" in done.err
     assert done.err.startswith(f"server: loading {server.url} is loading its model\n")
@@ -148,13 +148,13 @@ def test_server_that_sends_no_replies(place: Place, scripted_server: StartServer
 def test_no_network_is_needed_for_a_server_on_this_machine(place: Place, scripted_server: StartServer):
     place.use(scripted_server(WRITE, FINISH).url)
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
-    assert place.run("run", "-p", "Hello", **dict.fromkeys(names, "http://127.0.0.1:9")).code == 0
+    assert place.run("run", "-p", "Hello", environment=dict.fromkeys(names, "http://127.0.0.1:9")).code == 0
 
 
 def test_state_folder_that_cannot_be_written_to(place: Place, scripted_server: StartServer):
     place.use(scripted_server(FINISH).url)
     (place.folder / "file").write_text("", "utf-8")
-    done = place.run("run", "-p", "Hello", AGENT_STATE_HOME=str(place.folder / "file"))
+    done = place.run("run", "-p", "Hello", environment={"AGENT_STATE_HOME": str(place.folder / "file")})
     assert done.code == 2
     assert done.err.startswith(f"agent: cannot start a session in {place.folder}/file/sessions/")
     assert "AGENT_STATE_HOME" in done.err.splitlines()[1]

@@ -74,7 +74,7 @@ def test_3_when_the_seconds_are_used_up_by_the_first_check(place: Place, scripte
 def test_3_when_the_tokens_are_used_up(place: Place, scripted_server: StartServer):
     looks = Step(text="I look around first.", tool_calls=(Call("glob", {"pattern": "*"}),), times=0)
     place.use(scripted_server(looks).url)
-    done = place.run("run", "-p", "Look around", AGENT_LIMITS_MAX_TOKENS="10")
+    done = place.run("run", "-p", "Look around", environment={"AGENT_LIMITS_MAX_TOKENS": "10"})
     assert done.code == 3
     assert "token limit: the limit of 10 generated tokens is reached" in done.err
 

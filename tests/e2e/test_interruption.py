@@ -3,13 +3,12 @@
 import os
 import signal
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import StartServer
-from tests.e2e.conftest import AGENT, Place, ended, read_until
+from tests.e2e.conftest import AGENT, Place, ended, is_running, read_until
 from tests.fakes.script import Step, call
 
 pytestmark = pytest.mark.timeout(120)
@@ -25,13 +24,6 @@ def command_that_waits(place: Place, before: str = "") -> str:
 
 def started_command(place: Place) -> int:
     return int((place.folder / "pid").read_text("utf-8"))
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

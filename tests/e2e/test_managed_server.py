@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Done, Place, ended, read_until
+from tests.e2e.conftest import Done, Place, ended, is_running, read_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -53,19 +53,12 @@ def start(place: Place, *arguments: str) -> subprocess.Popen[str]:
     return place.start(*arguments, program=MANAGED)
 
 
-def run(place: Place, *arguments: str, **environment: str) -> Done:
-    return place.run(*arguments, program=MANAGED, **environment)
+def run(place: Place, *arguments: str, environment: Mapping[str, str] | None = None) -> Done:
+    return place.run(*arguments, program=MANAGED, environment=environment)
 
 
 def server_records(place: Place) -> Sequence[dict[str, Any]]:
     return [json.loads(path.read_text("utf-8")) for path in place.state.glob("run/*.record.json")]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_server_is_started_with_visible_progress_and_kept_for_the_next_run(managed: Place):
@@ -73,7 +66,7 @@ def test_server_is_started_with_visible_progress_and_kept_for_the_next_run(manag
     first = run(managed, "-p", "Hello", "--output", "jsonl")
     [record] = server_records(managed)
     second = run(managed, "-p", "Hello", "--output", "jsonl")
-    third = run(managed, "-p", "Hello", AGENT_SERVER_REUSE="false")
+    third = run(managed, "-p", "Hello", environment={"AGENT_SERVER_REUSE": "false"})
 
     assert (first.code, second.code, third.code) == (0, 0, 0)
     assert {event["state"] for event in first.records if event["type"] == "server_state"} >= {
@@ -132,7 +125,7 @@ def test_ctrl_c_while_the_server_starts_stops_it_too(managed: Place):
 def test_server_that_never_becomes_healthy_is_given_up_and_stopped(managed: Place):
     journal = managed.folder / "journal"
     use_engine(managed, str(FAKE_CHILD), "--never-healthy", "--journal", str(journal))
-    done = run(managed, "-p", "Hello", AGENT_SERVER_START_SECONDS="2")
+    done = run(managed, "-p", "Hello", environment={"AGENT_SERVER_START_SECONDS": "2"})
 
     assert done.code == 5
     assert "agent: the server of profile 'mine' was not ready after 2 s" in done.err
