@@ -42,7 +42,7 @@ class Serving:
 
     @property
     def is_managed(self) -> bool:
-        return self.profile.engine != "remote"
+        return self.profile.engine == "embedded"
 
     def running(self) -> Endpoint | None:
         """The server, if it already runs. Takes milliseconds and starts nothing."""
