@@ -287,3 +287,22 @@ def test_without_a_check_nothing_is_protected_by_itself():
 def test_what_the_task_protects_is_protected_instead():
     assert globs_for("Mend it.", check="make", protect=("docs/**",)) == ("docs/**",)
     assert globs_for("Add a test.", protect=("docs/**",)) == ("docs/**",)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Leave `accept.py` as it is.",
+        "Do not touch accept.py, please.",
+        "Fix it without changing accept.py.",
+        "You must not edit\n`accept.py`.",
+    ],
+)
+def test_a_file_that_the_task_wants_left_alone_is_protected(sentence: str) -> None:
+    task = Task(text=f"Add a function and a test for it. {sentence}", check="make test")
+    assert protected_globs(task) == ("accept.py",)
+
+
+def test_a_file_named_in_another_sentence_is_not_protected() -> None:
+    task = Task(text="Do not change the interface. Add a function to a.py and a test for it.", check="make test")
+    assert protected_globs(task) == ()
