@@ -61,7 +61,7 @@ async def require_git(workspace: Path, branch: str | None, *, commit: bool) -> N
     try:
         await require_ready(workspace, branch=branch, commit=commit)
     except UsageError as error:
-        hint = error.hint or "run `git init` first, or leave out --branch and --commit"
+        hint = error.hint or "leave out --branch and --commit, which need a git repository"
         raise UsageError(error.message, hint) from error
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from agent.app.authorship import Authorship, OwnCheck, OwnCommands
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
-from agent.app.serving import ProtocolName
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
@@ -19,7 +18,8 @@ from agent.core.tool import Tool, ToolContext
 from agent.core.verifier import Verdict
 from agent.headless.task import Task
 from agent.llm.client import ChatModel, Connection
-from agent.llm.protocol import ConstrainedProtocol, NativeProtocol, ToolProtocol
+from agent.llm.probe import protocol_named
+from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
 from agent.resources import config_folder, state_folder
 from agent.server.profile import Profile
@@ -62,7 +62,7 @@ class Setting:
     settings: Settings
     profile: Profile
     endpoint: Endpoint
-    protocol: ProtocolName
+    protocol: str
     ledger: SessionLedger
     authorship: Authorship
     spill_folder: Path
@@ -75,7 +75,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     """Runs the check once to see how things stand, and words the first message with it."""
     tools, shell = _tools(setting.authorship)
     profile, settings = setting.profile, setting.settings
-    protocol = ConstrainedProtocol(tools) if setting.protocol == "constrained" else NativeProtocol(tools)
+    protocol = protocol_named(setting.protocol, tools)
     environment = tool_environment(setting.key_variables)
     verifier = _check(task, setting, environment)
     gathering = asyncio.to_thread(
@@ -98,7 +98,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         gate=gate,
         context=_tool_context(setting, environment),
         ledger=setting.ledger,
-        model=_model(setting, protocol),
+        model=model_for(setting, protocol),
         verifier=verifier,
         shown=shown,
         surroundings=_surroundings(task, setting, gate, briefing, baseline),
@@ -149,7 +149,7 @@ def _line_count(path: Path) -> int:
         return 0
 
 
-def _model(setting: Setting, protocol: ToolProtocol) -> ChatModel:
+def model_for(setting: Setting, protocol: ToolProtocol) -> ChatModel:
     return ChatModel(
         Connection(base_url=setting.endpoint.base_url, api_key=setting.endpoint.api_key),
         protocol,

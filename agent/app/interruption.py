@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 from agent.core.errors import ExitCode
 from agent.resources import runtime_folder
@@ -21,20 +22,23 @@ def ended_by_signals(cancel: asyncio.Event) -> Iterator[None]:
     script) stays switched off.
     """
     loop = asyncio.get_running_loop()
-    caught = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    interrupted = False
 
-    def interrupt() -> None:
-        if cancel.is_set():
+    # Not a handler of the event loop: that would be deaf while a write waits for a reader who does not read.
+    def interrupt(_: int, __: FrameType | None) -> None:
+        nonlocal interrupted
+        if interrupted:
             _end_at_once()
-        cancel.set()
+        interrupted = True
+        loop.call_soon_threadsafe(cancel.set)
 
-    for number in caught:
-        loop.add_signal_handler(number, interrupt)
+    caught = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    former = {number: signal.signal(number, interrupt) for number in caught}
     try:
         yield
     finally:
-        for number in caught:
-            loop.remove_signal_handler(number)
+        for number, handler in former.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _end_at_once() -> None:

@@ -51,10 +51,12 @@ class RunOutput:
             return
         if denied:
             self.show(Notice(text=f"part of the work was refused: {denied}", level="warning"))
-        if failure and failure.message != finished.detail:
-            self.show(Notice(text=failure.message, level="error"))
-        hint = f"\nhint: {failure.hint}" if failure and failure.hint else ""
-        spoken = replace(finished, answer="", detail=finished.detail + hint)
+        detail = finished.detail
+        if failure and failure.message == detail:
+            detail = str(failure)
+        elif failure:
+            self.show(Notice(text=str(failure), level="error"))
+        spoken = replace(finished, answer="", detail=detail)
         self._on_stderr(lambda: self._text.finish(spoken, changed=list(changed), summary=summary))
         if self.form == "json":
             self._on_stdout(lambda: self._json.write(record))

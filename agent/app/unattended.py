@@ -10,7 +10,7 @@ from agent.app.background import start_in_background
 from agent.app.changes import Changes, commit_message, start_branch
 from agent.app.conversation import Setting, open_conversation
 from agent.app.job import Job
-from agent.app.serving import ProtocolName
+from agent.app.protocols import tried_protocol
 from agent.core.cancel import closing
 from agent.core.errors import AgentError, ExitCode, ServerError
 from agent.core.events import (
@@ -69,8 +69,11 @@ class UnattendedSession:
 
     async def _converse(self) -> None:
         job = self._job
-        protocol = await job.in_time(job.serving.tool_protocol(self._endpoint))
+        wanted = await job.in_time(job.serving.tool_protocol(self._endpoint))
+        protocol, surprise = await job.in_time(tried_protocol(self._setting(wanted)))
         self._announce(protocol)
+        if surprise:
+            self._warn(surprise)
         if job.request.branch:
             await start_branch(job.workspace, job.request.branch)
             self._emit(Notice(text=f"on the new branch {job.request.branch}"))
@@ -104,7 +107,7 @@ class UnattendedSession:
         if not os.access(self._job.workspace, os.W_OK):
             self._warn(f"the folder {self._job.workspace} is read-only, so nothing can be changed in it")
 
-    def _setting(self, protocol: ProtocolName) -> Setting:
+    def _setting(self, protocol: str) -> Setting:
         serving = self._job.serving
         return Setting(
             workspace=self._job.workspace,

@@ -171,6 +171,18 @@ def test_failed_run_commits_nothing(repository: Place, scripted_server: StartSer
     assert git(repository.workspace, "log", "--format=%s") == "first\n"
 
 
+def test_commit_that_git_refuses_in_the_end_is_no_success(repository: Place, scripted_server: StartServer):
+    def lock(_: object) -> Step:
+        (repository.workspace / ".git/refs/heads/main.lock").write_text("", "utf-8")
+        return FINISH
+
+    repository.use(scripted_server(WRITE, lock).url)
+    done = repository.run("run", "-p", "Make it", "--commit", "--output", "json")
+    assert (done.code, done.result["commit"], done.result["files_changed"]) == (1, None, ["made.txt"])
+    assert done.result["error"].startswith("git update-ref failed: ")
+    assert f"error: {done.result['error']}" in done.err
+
+
 @pytest.mark.parametrize(
     ("branch", "error"),
     [
@@ -186,6 +198,15 @@ def test_branch_that_cannot_be_made_is_refused_before_the_first_request(
     done = repository.run("run", "-p", "Hello", "--branch", branch)
     assert (done.code, done.err.splitlines()[0]) == (2, f"agent: {error}")
     assert server.requests == []
+
+
+def test_error_after_the_session_began_is_its_result(repository: Place, scripted_server: StartServer):
+    (repository.workspace / ".git/HEAD.lock").write_text("", "utf-8")
+    done = run(repository, scripted_server, "--branch", "work")
+    assert done.code == 1
+    assert [record["type"] for record in done.records] == ["session_started", "turn_finished", "result"]
+    assert done.result["error"].startswith("git symbolic-ref failed: ")
+    assert [record["type"] for record in repository.sessions()[0][-2:]] == ["turn_finished", "result"]
 
 
 def test_commit_of_somebody_whom_git_does_not_know_is_refused_before_the_first_request(

@@ -1,5 +1,6 @@
 """Ctrl-C once ends a run in order, twice at once; being asked to end is like Ctrl-C."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -24,6 +25,14 @@ def command_that_waits(place: Place, before: str = "") -> str:
 
 def started_command(place: Place) -> int:
     return int((place.folder / "pid").read_text("utf-8"))
+
+
+def interrupt_until_it_ends(process: subprocess.Popen[str]) -> None:
+    """Two signals at the same moment may arrive as one."""
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -83,18 +92,24 @@ def test_ctrl_c_again_ends_at_once_and_leaves_no_command_running(place: Place, s
     place.use(scripted_server(call("shell", command=command)).url)
     process = place.start("run", "-p", "Wait", "--allow", "shell")
     pid = started_command(place)
-    # Two signals at the same moment may arrive as one.
-    while process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(0.2)
-        except subprocess.TimeoutExpired:
-            continue
+    interrupt_until_it_ends(process)
     done = ended(process)
 
     assert done.code == 130
     assert "turn_finished" not in [event["type"] for event in place.sessions()[0]]
     assert not is_running(pid)
+
+
+def test_ctrl_c_again_ends_a_run_whose_reader_does_not_read(place: Place, scripted_server: StartServer):
+    server = scripted_server({"fault": "endless", "text": " ".join(str(number) for number in range(9999))})
+    place.use(server.url)
+    reading, writing = os.pipe()
+    process = place.start("run", "-p", "Talk", "--output", "jsonl", stdout=writing)
+    os.close(writing)
+    server.wait_for_chats(1, 60)
+    interrupt_until_it_ends(process)
+    os.close(reading)
+    assert ended(process).code == 130
 
 
 def test_ctrl_c_while_a_server_loads_its_model_ends_the_wait(place: Place, scripted_server: StartServer):

@@ -22,6 +22,8 @@ PROFILE = 'context = 8192\n[target]\nfile = "tiny.gguf"\n'
 # Many different words: a reply that goes in circles would be ended.
 LONG_REPLY = {"fault": "endless", "text": " ".join(str(number) for number in range(20_000))}
 WRITE = {"tool_calls": [{"name": "write", "arguments": {"path": "made.txt", "content": "made\n"}}]}
+# A server that was just started is asked once for a tool call.
+TRIAL = {"tool_calls": [{"name": "glob", "arguments": {"pattern": "*.md"}}]}
 FINISH = {"tool_calls": [{"name": "finish", "arguments": {"answer": "Done."}}]}
 
 
@@ -41,7 +43,7 @@ def managed(place: Place) -> Iterator[Place]:
 
 def use_script(place: Place, *steps: dict[str, Any]) -> None:
     script = place.folder / "script.json"
-    script.write_text(json.dumps(steps), "utf-8")
+    script.write_text(json.dumps([TRIAL, *steps]), "utf-8")
     use_engine(place, "-m", "tests.e2e.scripted_engine", str(script))
 
 

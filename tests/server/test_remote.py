@@ -9,7 +9,7 @@ import pytest
 
 from agent.core.errors import ServerError
 from agent.server.probe import Offer
-from agent.server.remote import describe
+from agent.server.remote import StillLoadingError, describe
 
 PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2}
 
@@ -76,6 +76,27 @@ def test_server_that_cannot_be_used_is_told_why(answers: dict, words: str, serve
     server.answers = answers
     with pytest.raises(ServerError, match=words):
         describe(url(server))
+
+
+@pytest.mark.parametrize("path", ["/health", "/props"])
+def test_server_that_loads_its_model_may_be_asked_again(path: str, server: Stub):
+    server.answers[path] = (503, {"error": {"message": "Loading model"}})
+    with pytest.raises(StillLoadingError):
+        describe(url(server))
+
+
+@pytest.mark.parametrize(
+    ("caps", "able"),
+    [
+        ({"supports_tools": True, "supports_tool_calls": True}, True),
+        ({"supports_tools": True, "supports_tool_calls": False}, False),
+        ({"supports_system_role": True}, None),
+        ("odd", None),
+    ],
+)
+def test_chat_template_tells_whether_the_model_can_call_tools(caps: object, able: bool | None, server: Stub):
+    server.answers["/props"] = (200, {**PROPS, "chat_template_caps": caps})
+    assert describe(url(server)).tool_calls is able
 
 
 def test_address_where_nobody_answers_is_named():
