@@ -16,7 +16,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     listing = actions.add_parser("list", help="every profile that can be named")
     listing.add_argument("--json", action="store_true", help="a JSON array on stdout")
     listing.set_defaults(func=run_list)
-    show = actions.add_parser("show", help="a profile with everything that it extends and all defaults")
+    show = actions.add_parser("show", help="a profile with everything that it extends")
     show.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
     show.add_argument("--json", action="store_true", help="JSON instead of TOML")
     show.set_defaults(func=run_show)
@@ -58,12 +58,13 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Prints the whole profile as it will be used."""
+    """Prints the whole profile as it will be used; what it leaves to another server is not there."""
     from agent.server.profile_files import find_profile, load_profile
+    from agent.server.profile_text import whole_table
 
     profile = load_profile(arguments.profile, _folders())
     print(f"from {find_profile(arguments.profile, _folders())}", file=sys.stderr)
-    table = profile.model_dump(mode="json", exclude_none=True)
+    table = whole_table(profile)
     if arguments.json:
         import json
 

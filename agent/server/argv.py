@@ -13,7 +13,7 @@ from agent.server.argv_memory import add_kv_types, add_loading, add_offload
 from agent.server.argv_speculation import add_speculation
 from agent.server.caps import Capabilities
 from agent.server.command import Argument, Builder, Command, Notice, Places
-from agent.server.profile import Profile, is_every_interface
+from agent.server.profile import Profile, web_address
 
 DEFAULT_PORT = 8910
 """For a profile with port 0, where no free one is looked for: printing a command starts nothing."""
@@ -74,7 +74,7 @@ def _add_network(build: Builder) -> None:
             "set api_key_file in the profile, or host = 127.0.0.1",
         )
     # Its default lets every web page in the person's browser send requests.
-    origins = profile.cors_origins or f"http://{'127.0.0.1' if is_every_interface(host) else host}:{port}"
+    origins = profile.cors_origins or web_address(host, port)
     if not build.add("--cors-origins", origins, "web pages that may use it, besides its own"):
         if profile.cors_origins:
             build.warn("cors_origins", f"cors_origins is left out: {build.server} lets every web page in")

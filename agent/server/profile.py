@@ -43,14 +43,14 @@ Text = Annotated[str, Field(min_length=1)]
 
 ENGINES_WITH_THEIR_OWN_MODELS: tuple[Engine, ...] = ("vllm", "sglang")
 _STARTED_BY_HAND: tuple[Engine, ...] = ("llama-server", "vllm", "sglang")
-_NOT_EMBEDDED = (
+NOT_EMBEDDED = (
     "api_key_file", "chat_template", "chat_template_file", "cors_origins", "cpu_moe_layers", "devices",
     "draft_model", "extra_args", "host", "log_file", "log_prefix", "log_timestamps", "log_verbosity",
     "main_gpu", "metrics", "model", "reasoning_budget", "reasoning_format", "slot_save_path",
     "slot_similarity", "split_mode", "tensor_split",
 )  # fmt: skip
 """What the server inside this program has no use for; a key there would silently do nothing."""
-_SPECULATION_NOT_EMBEDDED = ("adaptive", "branch_budget", "cross_context", "draft_context", "draft_devices")
+SPECULATION_NOT_EMBEDDED = ("adaptive", "branch_budget", "cross_context", "draft_context", "draft_devices")
 
 _PART_NUMBER = re.compile(r"\{i(?::0(\d)d)?\}")
 
@@ -68,6 +68,12 @@ def is_every_interface(host: str) -> bool:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False
+
+
+def web_address(host: str, port: int) -> str:
+    """Where a server that listens there is found from this machine."""
+    host = "127.0.0.1" if is_every_interface(host) else host
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Table(BaseModel):
@@ -329,9 +335,7 @@ class Profile(Table):
         port, host = table.get("port"), table.get("host", "127.0.0.1")
         if not isinstance(port, int) or not isinstance(host, str) or not port:
             return table
-        if is_every_interface(host):
-            host = "127.0.0.1"
-        return {**table, "url": f"http://{f'[{host}]' if ':' in host else host}:{port}"}
+        return {**table, "url": web_address(host, port)}
 
     @model_validator(mode="after")
     def _is_complete(self) -> "Profile":
@@ -352,9 +356,9 @@ class Profile(Table):
             if file and not file.is_checked and any(source.kind != "file" for source in file.sources):
                 raise ValueError(f"{name}: sha256 and bytes are needed to check what is downloaded")
         speculation = self.speculation
-        useless = [key for key in _NOT_EMBEDDED if key in self.model_fields_set]
+        useless = [key for key in NOT_EMBEDDED if key in self.model_fields_set]
         useless += [
-            f"speculation.{key}" for key in _SPECULATION_NOT_EMBEDDED if key in speculation.model_fields_set
+            f"speculation.{key}" for key in SPECULATION_NOT_EMBEDDED if key in speculation.model_fields_set
         ]
         if useless:
             raise ValueError(f'{useless[0]} is not for the embedded engine, only for engine = "llama-server"')

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from agent.server.profile import Profile
+from agent.server.profile import NOT_EMBEDDED, SPECULATION_NOT_EMBEDDED, Profile
 
 MEANINGS = {
     "description": "one line for `agent profile list`",
@@ -96,15 +96,28 @@ _TABLES = ("target", "draft", "speculation", "sampling", "tools", "model_card", 
 _LEFT_OUT = ("name", "description", "sources")
 
 
+def whole_table(profile: Profile) -> dict[str, Any]:
+    """A profile with everything that it extends. What it leaves to the server is left out."""
+    if profile.engine != "embedded":
+        return _own(profile)
+    useless = {**dict.fromkeys(NOT_EMBEDDED, True), "speculation": set(SPECULATION_NOT_EMBEDDED)}
+    return profile.model_dump(mode="json", exclude_none=True, exclude=useless)
+
+
+def _own(profile: Profile) -> dict[str, Any]:
+    own = profile.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+    if profile.engine != "remote":
+        own.pop("url", None)  # follows from the port
+    return own
+
+
 def new_profile_text(name: str, base: Profile, extends: str) -> str:
     """TOML for a profile that extends `base`, with everything that `base` sets as comments to start from.
 
     Args:
         extends: how `base` is named: its name, or its file.
     """
-    own = base.model_dump(mode="json", exclude_unset=True)
-    if base.engine != "remote":
-        own.pop("url", None)  # follows from the port
+    own = _own(base)
     lines = [_HEAD.format(name=name, extends=_toml(extends), description=_toml(f"my {base.name}"))]
     plain = {key: value for key, value in own.items() if key not in _TABLES}
     lines += _settings(plain)

@@ -34,6 +34,7 @@ def engine() -> SimpleNamespace:
     return SimpleNamespace(
         CommonParams=Parts,
         ggml_type=Enum("ggml_type", ["GGML_TYPE_F16", "GGML_TYPE_Q8_0"]),
+        llama_load_mode=Enum("load_mode", ["LLAMA_LOAD_MODE_MLOCK", "LLAMA_LOAD_MODE_MMAP_MLOCK"]),
         llama_flash_attn_type=Enum("flash", [f"LLAMA_FLASH_ATTN_TYPE_{name}" for name in flash]),
         common_speculative_type=Enum("kind", [f"COMMON_SPECULATIVE_TYPE_{name}" for name in kinds]),
     )
@@ -125,6 +126,39 @@ def test_dflash_drafts_a_whole_block_unless_told_otherwise(translate):
     draft = {"file": "d.gguf"}
     assert translate(draft=draft, speculation={"kind": "dflash"}).speculative.draft.n_max == 15
     assert translate(draft=draft, speculation={"kind": "dflash", "n_max": 7}).speculative.draft.n_max == 7
+
+
+def test_kinds_are_combined_and_each_has_its_own_numbers(translate):
+    speculation = {"kind": ["draft", "ngram-mod", "ngram-map-k"], "n_max": 6, "ngram_n_max": 64, "size_n": 8}
+    params = translate(draft={"file": "d.gguf"}, speculation=speculation)
+    assert kinds(params) == ["DRAFT_SIMPLE", "NGRAM_MOD", "NGRAM_MAP_K"]
+    assert params.speculative.draft.n_max == 6
+    assert vars(params.speculative.ngram_mod) == {"n_max": 64}
+    assert vars(params.speculative.ngram_map_k) == {"size_n": 8}
+
+
+def test_draft_model_may_be_placed_and_stored_in_another_way(translate):
+    speculation = {"kind": "draft", "draft_gpu_layers": 3, "draft_kv_type_k": "q8_0"}
+    draft = translate(draft={"file": "d.gguf"}, gpu_layers="all", speculation=speculation).speculative.draft
+    assert (draft.n_gpu_layers, draft.cache_type_k.name) == (3, "GGML_TYPE_Q8_0")
+    assert "cache_type_v" not in vars(draft)
+
+
+def test_memory_settings_are_passed_on_where_they_are_given(translate):
+    assert not {"kv_unified", "load_mode", "n_ctx_checkpoints", "swa_full"} & set(vars(translate()))
+    params = translate(
+        unified_kv=True, load_mode="mmap+mlock", checkpoints=4, checkpoint_step=99, swa_full=True
+    )
+    assert (params.kv_unified, params.swa_full) == (True, True)
+    assert params.load_mode.name == "LLAMA_LOAD_MODE_MMAP_MLOCK"
+    assert (params.n_ctx_checkpoints, params.checkpoint_min_step) == (4, 99)
+
+
+def test_template_is_told_what_the_profile_says(translate):
+    arguments = {"style": "short", "depth": 2}
+    params = translate(reasoning="off", preserve_reasoning=True, template_arguments=arguments)
+    assert params.enable_reasoning == 0
+    assert params.default_template_kwargs == {"style": '"short"', "depth": "2", "preserve_thinking": "true"}
 
 
 FAKE_ENGINE = """

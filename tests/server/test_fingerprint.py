@@ -26,6 +26,9 @@ def test_same_profile_gives_the_same_text(tmp_path: Path):
         {"threads": 3},
         {"kv_type_k": "q8_0"},
         {"speculation": {"kind": "ngram-mod"}},
+        {"speculation": {"kind": ["ngram-mod", "ngram-cache"]}},
+        {"load_mode": "mlock"},
+        {"template_arguments": {"a": 1}},
         {"target": {"file": "m.gguf", "sha256": "cd" * 32}},
     ],
 )

@@ -1,16 +1,19 @@
 """Profiles: what they may say, how they are found, and how mistakes in them are told."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from agent.core.errors import UsageError
-from agent.server.profile import PypiSource, numbered
+from agent.server.profile import ModelCard, Profile, PypiSource, Sampling, Speculation, Tools, numbered
 from agent.server.profile_files import find_profile, list_profiles, load_profile
+from agent.server.profile_text import MEANINGS
 
 SHIPPED = Path(__file__).parents[2] / "server_profiles"
 SHA = "ab" * 32
 HUB = '[[target.sources]]\nkind = "hub"\nrepo = "a/b"\n'
+KNOWN_REPOSITORIES = ("unsloth/gemma-4-31B-it-GGUF", "Anbeeld/gemma-4-31B-it-DFlash-GGUF")
 MINIMAL = '[target]\nfile = "m.gguf"\n'
 
 
@@ -153,7 +156,8 @@ def test_unknown_key_is_a_mistake_with_a_suggestion(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "needs a [target] table"),
+        ("", "the embedded engine needs a [target] table"),
+        ('engine = "llama-server"\n', "the llama-server engine needs a [target] table"),
         ('engine = "remote"\n', "needs url"),
         (f'{MINIMAL}[speculation]\nkind = "draft"\n', "needs a [draft] table"),
         (f'context = "8192"\n{MINIMAL}', "context: Input should be a valid integer"),
@@ -162,6 +166,16 @@ def test_unknown_key_is_a_mistake_with_a_suggestion(
         (f'{MINIMAL}[[target.sources]]\nkind = "hub"\nrepo = "a/b"\n', "sha256 and bytes are needed"),
         ('[target]\nfile = "../m.gguf"\n', "must be a plain file name"),
         (f'{MINIMAL}[tools]\nprotocol = "magic"\n', "tools.protocol: Input should be"),
+        (f'{MINIMAL}[speculation]\nkind = ["ngram-mod", "ngram-mod"]\n', "speculation: kind must name each"),
+        (f"{MINIMAL}[speculation]\nkind = []\n", "speculation: kind must name each kind once"),
+        (f'{MINIMAL}[speculation]\nkind = "none"\nalso = ["ngram-mod"]\n', "cannot be combined"),
+        (f'{MINIMAL}[speculation]\nkind = ["mtp", "dspark"]\n', "speculation.also.0: Input should be"),
+        (f'kv_type_k = "turbo9"\n{MINIMAL}', "kv_type_k: Input should be"),
+        (f'gpu_layers = "some"\n{MINIMAL}', "gpu_layers: Input should be 'auto' or 'all'"),
+        (f'kv_type_k = "turbo3"\n{MINIMAL}', "the embedded engine does not know the KV type turbo3"),
+        (f'extra_args = ["--x"]\n{MINIMAL}', "extra_args is not for the embedded engine"),
+        (f'{MINIMAL}[speculation]\nkind = "suffix"\n', "does not know the speculation kind suffix"),
+        (f"{MINIMAL}[speculation]\ncross_context = 5\n", "speculation.cross_context is not for the embedded"),
         ("= 5", "is not valid TOML"),
         ("extends = 5", "extends must be the name of a profile"),
     ],
@@ -186,3 +200,90 @@ def test_part_numbers_are_filled_in_plain_and_padded():
 def test_several_parts_need_a_number_in_the_name():
     with pytest.raises(ValueError, match=r"needs \{i\}"):
         PypiSource(kind="pypi", name="x", member="y", last=2)
+
+
+def test_hub_file_of_a_server_that_is_started_by_hand_needs_no_checksum(folders: list[Path]):
+    write(folders[0], "p", f'engine = "llama-server"\n{MINIMAL}{HUB}')
+    assert load_profile("p", folders).model_files[0].sha256 is None
+
+
+def test_file_out_of_wheels_needs_a_checksum_in_any_engine(folders: list[Path]):
+    wheels = '[[target.sources]]\nkind = "pypi"\nname = "x"\nmember = "y"\n'
+    error = mistake(f'engine = "llama-server"\n{MINIMAL}{wheels}', folders)
+    assert "sha256 and bytes are needed" in error.message
+
+
+def test_list_of_kinds_has_the_one_with_a_model_first(folders: list[Path]):
+    write(
+        folders[0], "p", f'{MINIMAL}[draft]\nfile = "d.gguf"\n[speculation]\nkind = ["ngram-mod", "draft"]\n'
+    )
+    speculation = load_profile("p", folders).speculation
+    assert (speculation.kind, speculation.also, speculation.kinds) == (
+        "draft",
+        ("ngram-mod",),
+        ("draft", "ngram-mod"),
+    )
+
+
+def test_key_of_a_table_at_the_top_is_told_where_it_belongs(folders: list[Path]):
+    assert mistake(f"n_max = 5\n{MINIMAL}", folders).hint == "it belongs below [speculation]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        ("port = 8910\n", "http://127.0.0.1:8910"),
+        ('port = 8910\nhost = "0.0.0.0"\n', "http://127.0.0.1:8910"),
+        ('port = 1\nhost = "::1"\n', "http://[::1]:1"),
+        ('port = 1\nhost = "box"\n', "http://box:1"),
+        ('port = 1\nurl = "http://gateway"\n', "http://gateway"),
+        ("", None),
+    ],
+)
+def test_server_that_is_started_by_hand_is_found_where_its_profile_puts_it(
+    settings: str, url: str | None, folders: list[Path]
+):
+    write(folders[0], "p", f'engine = "llama-server"\n{settings}{MINIMAL}')
+    assert load_profile("p", folders).url == url
+
+
+def test_models_of_other_engines_are_not_files_of_ours(folders: list[Path]):
+    write(folders[0], "p", f'engine = "vllm"\nmodel = "maker/model"\n{MINIMAL}')
+    assert load_profile("p", folders).model_files == ()
+
+
+def test_every_key_has_a_meaning_for_people():
+    tables = (ModelCard, Profile, Sampling, Speculation, Tools)
+    parts = {*tables_of_profile(), "name", "sources"}
+    keys = {key for table in tables for key in table.model_fields} - parts - ModelCard.model_fields.keys()
+    assert keys - MEANINGS.keys() == set()
+    assert MEANINGS.keys() - keys == {"file", "sha256", "bytes"}
+
+
+def tables_of_profile() -> set[str]:
+    return {"target", "draft", "speculation", "sampling", "tools", "model_card"}
+
+
+@pytest.mark.parametrize("key", [key for key in Profile.model_fields if key not in ("model_card", "tools")])
+def test_every_key_is_documented(key: str):
+    text = (SHIPPED.parent / "docs" / "profiles.md").read_text("utf-8")
+    assert re.search(rf"`(?:\[|\w+\.)?{key}[`\].]", text), key
+
+
+@pytest.mark.parametrize("key", Speculation.model_fields)
+def test_every_key_of_speculation_is_documented(key: str):
+    assert f"`{key}`" in (SHIPPED.parent / "docs" / "profiles.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_profile_is_in_the_table_of_its_folder(path: Path):
+    assert f"| `{path.stem}` |" in (SHIPPED / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_profile_names_only_files_that_can_be_checked_or_supplied(path: Path):
+    profile = load_profile(path.stem, [SHIPPED])
+    for file in profile.model_files:
+        hubs = [source.repo for source in file.sources if source.kind == "hub"]
+        assert file.is_checked or all(repo in KNOWN_REPOSITORIES for repo in hubs)
+        assert file.sources or "supply" in profile.description or "yourself" in profile.description
