@@ -82,7 +82,7 @@ def prompt_figures(bodies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     evaluated = sizes[0] + sum(size - old for size, old in zip(sizes[1:], kept, strict=True))
     shares = [old / (_without_opening(one)) for one, old in zip(prompts, kept, strict=False)]
     return {
-        "least_prefix_kept": round(min(1.0, *shares), 4),
+        "least_prefix_kept": round(min([1.0, *shares]), 4),
         "prefill_ratio": round(evaluated / needed, 4),
         "first_request_tokens": count_tokens(prompts[0]),
         "before_the_task_tokens": count_tokens(render_prompt(without_task(bodies[0]))),
