@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.core.events import CheckFinished, Event, ToolFinished, ToolStarted
+from agent.core.events import CheckFinished, Event, StepFinished, ToolFinished, ToolStarted
 
 WHOLE_FILE_LINES = 150
 
@@ -90,6 +90,8 @@ class SmallModelGuide:
                     self._tried = {path}
             if event.diffs or (event.tool == "read" and event.outcome == "ok"):
                 self._shown.update({path, *(diff.path for diff in event.diffs)})
+        elif isinstance(event, StepFinished):
+            self._changed_nothing = self._changed_nothing or event.stop_reason in ("repetition", "length")
         elif isinstance(event, CheckFinished):
             self._check_passes = event.passed
 

@@ -1,5 +1,6 @@
-from agent.core.events import CheckFinished, ToolFinished, ToolStarted
+from agent.core.events import CheckFinished, StepFinished, ToolFinished, ToolStarted
 from agent.core.guide import Offer, SmallModelGuide, Surroundings
+from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
 
 TOOLS = ("read", "search", "glob", "edit", "write", "shell", "finish")
@@ -86,6 +87,14 @@ def test_raises_the_temperature_after_a_reply_that_changed_nothing() -> None:
     one = guide()
     assert one.offer().temperature is None
     wrote(one, "a.py", changed=False)
+    assert one.offer().temperature == 0.7
+    wrote(one, "a.py")
+    assert one.offer().temperature is None
+
+
+def test_raises_the_temperature_after_a_reply_that_went_in_circles() -> None:
+    one = guide()
+    one.observe(StepFinished(step=1, stop_reason="repetition", stats=StepStats()))
     assert one.offer().temperature == 0.7
     wrote(one, "a.py")
     assert one.offer().temperature is None
