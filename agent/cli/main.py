@@ -106,6 +106,8 @@ def _arguments(
     try:
         return parser.parse_args(argv)
     except UsageError as error:
+        if chosen in COMMANDS:
+            error.hint = error.hint.replace("`agent --help`", f"`agent {chosen} --help`")
         if chosen == "run":
             from agent.cli.run import refuse
 

@@ -60,7 +60,8 @@ def run_list(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=2))
         return 0
     for row in rows:
-        size = show_bytes(row["expected_bytes"] or row["bytes"])
+        bytes_known = row["expected_bytes"] or row["bytes"]
+        size = show_bytes(bytes_known) if bytes_known else "size not known"
         print(f"{row['file']}  {row['state']}  {size}  {', '.join(row['profiles'])}")
     print(f"in {models.folder}", file=sys.stderr)
     return 0

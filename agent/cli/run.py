@@ -19,7 +19,7 @@ TASK is a Markdown file, or - for standard input. Optional front matter:
   profile: embedded          # which server profile
   check: python -m pytest -q # a command that has to pass; its failures go back to the model
   allow: [shell(make *)]     # permission rules, also: deny
-  protect: [tests/**]        # files that must not be changed
+  protect: [golden/**]       # files that must not be changed; default with a check: the existing tests
   max_steps: 30
   max_seconds: 600
   ---
@@ -39,18 +39,33 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("task", nargs="?", metavar="TASK", help="a Markdown file, or - for standard input")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the task itself, instead of a file")
-    parser.add_argument("-C", "--directory", metavar="DIR", type=Path, help="work in this folder")
+    parser.add_argument(
+        "-C",
+        "--directory",
+        metavar="DIR",
+        type=Path,
+        help="work here; TASK is looked up from the current folder",
+    )
     parser.add_argument("--profile", metavar="NAME", help="server profile, see `agent profile list`")
-    parser.add_argument("--check", metavar="COMMAND", help="shell command that has to pass at the end")
+    parser.add_argument("--check", metavar="COMMAND", help="shell command that has to exit with 0")
     rule = {"metavar": "RULE", "action": "append", "default": []}
     parser.add_argument("--allow", help="permit, for example 'shell(make *)'", **rule)
     parser.add_argument("--deny", help="forbid, for example 'write(docs/**)'", **rule)
     parser.add_argument("--max-steps", metavar="N", type=int, help="most requests to the model")
-    parser.add_argument("--max-seconds", metavar="S", type=float, help="most seconds for the whole run")
+    parser.add_argument(
+        "--max-seconds", metavar="S", type=float, help="most seconds, the server's start included"
+    )
     forms = ("text", "json", "jsonl")
-    parser.add_argument("--output", choices=forms, default="text", help="what stdout carries")
+    parser.add_argument(
+        "--output",
+        choices=forms,
+        default="text",
+        help="what goes to stdout: the answer, one JSON object at the end, or a line of JSON per event",
+    )
     parser.add_argument("--branch", metavar="NAME", help="create this git branch and work on it")
-    parser.add_argument("--commit", action="store_true", help="commit what the run changed")
+    parser.add_argument(
+        "--commit", action="store_true", help="commit what the run changed, if it is done; no work of yours"
+    )
     parser.set_defaults(func=run)
 
 
