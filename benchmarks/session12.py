@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report12, scenario12
+from benchmarks import report12, running_server, scenario12
 from benchmarks.processes import Cost, run
 from benchmarks.scenario12 import Protocol
 
@@ -83,37 +83,64 @@ def make_bench(folder: Path) -> Bench:
     return Bench(folder, environment)
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptedServer:
+    url: str
+    pid: int
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+
 @contextlib.contextmanager
-def scripted_server(bench: Bench, protocol: Protocol, record: Path) -> Iterator[str]:
-    """The URL of a server that plays the session, and that notes its requests in `record`."""
+def scripted_server(
+    bench: Bench, protocol: Protocol, record: Path, key: str = ""
+) -> Iterator[ScriptedServer]:
+    """A server that plays the session, and that notes its requests in `record`."""
     script = bench.folder / f"{protocol}.json"
     script.write_text(json.dumps(scenario12.script(protocol)), encoding="utf-8")
-    command = [sys.executable, "-m", "tests.fakes.scripted_server", str(script), "--record", str(record)]
+    options = (str(script), "--record", str(record), "--api-key", key)
+    command = (sys.executable, "-m", "tests.fakes.scripted_server", *options)
     with subprocess.Popen(
         command, cwd=ROOT, env=bench.environment, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as server:
         try:
             assert server.stdout is not None
-            yield server.stdout.readline().split()[-1]
+            yield ScriptedServer(server.stdout.readline().split()[-1], server.pid)
         finally:
             server.terminate()
 
 
-def play(bench: Bench, protocol: Protocol) -> tuple[Cost, list[dict[str, Any]]]:
-    """One session from start to end: what it cost, and the requests that arrived."""
+def play(bench: Bench, protocol: Protocol, *, managed: bool = False) -> tuple[Cost, list[dict[str, Any]]]:
+    """One session from start to end: what it cost, and the requests that arrived.
+
+    The server is somebody else's, or, if `managed`, the running one of a shipped profile.
+    """
     record = bench.folder / "requests.jsonl"
     record.unlink(missing_ok=True)
+    key = running_server.KEY if managed else ""
     with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
         repository = scenario12.make_repository(Path(folder), bench.environment)
-        with scripted_server(bench, protocol, record) as url:
-            profile = bench.folder / "config" / "profiles" / "scripted.toml"
-            profile.write_text(PROFILE.format(url=url, protocol=protocol), encoding="utf-8")
+        with scripted_server(bench, protocol, record, key) as server:
+            profile = _present(bench, protocol, server, managed=managed)
             allow = f"shell({scenario12.TEST_COMMAND})"
-            arguments = ("run", "-p", scenario12.TASK, "--profile", "scripted", "--allow", allow)
+            arguments = ("run", "-p", scenario12.TASK, "--profile", profile, "--allow", allow)
             cost = bench.measure((*AGENT, *arguments), repository)
         if wrong := scenario12.wrong_files(repository):
             raise SystemExit(f"the session left wrong files: {', '.join(wrong)}\n{cost.stderr}")
     return cost, [json.loads(line) for line in record.read_text("utf-8").splitlines()]
+
+
+def _present(bench: Bench, protocol: Protocol, server: ScriptedServer, *, managed: bool) -> str:
+    """Makes the server known to the agent; the name of its profile."""
+    if managed:
+        state, models = bench.folder / "state", bench.folder / "data" / "models"
+        running_server.pretend(server.pid, server.port, state=state, models=models)
+        return running_server.PROFILE
+    profile = bench.folder / "config" / "profiles" / "scripted.toml"
+    profile.write_text(PROFILE.format(url=server.url, protocol=protocol), encoding="utf-8")
+    return profile.stem
 
 
 def one_round(bench: Bench) -> dict[str, Any]:
@@ -133,6 +160,7 @@ def one_round(bench: Bench) -> dict[str, Any]:
     for protocol in PROTOCOLS:
         cost, requests = play(bench, protocol)
         found[protocol] = report12.session_record(cost, requests)
+    found["managed"] = report12.session_record(*play(bench, "constrained", managed=True))
     return found
 
 
