@@ -102,14 +102,15 @@ class Workbench:
     def services(self, attempt: int, spent: StepStats, steps: int) -> TurnServices:
         if attempt > 1 and self.card.retry_temperature is not None:
             self.model.change_sampling(temperature=self.card.retry_temperature)
+        guide = self.guide()
         return TurnServices(
             model=self.model,
             executor=ToolExecutor(
                 self.tools, gate=self.gate, context=self.context, result_limit=self._result_limit
             ),
-            guards=self._guards(attempt, spent, steps),
+            guards=self._guards(guide, spent, steps),
             verifier=self.verifier,
-            guide=self.guide(),
+            guide=guide,
             reply_tokens=self.reply_tokens,
             cancel=self.cancel,
         )
@@ -124,7 +125,7 @@ class Workbench:
     def reply_tokens(self) -> int:
         return min(self.settings.limits.reply_tokens, self.card.max_reply_tokens or 1_000_000)
 
-    def _guards(self, attempt: int, spent: StepStats, steps: int) -> list[Guard]:
+    def _guards(self, guide: SmallModelGuide | None, spent: StepStats, steps: int) -> list[Guard]:
         limits = self.settings.limits
         guards: list[Guard] = [
             StepLimit(self.task.max_steps or limits.max_steps, steps),
@@ -134,7 +135,9 @@ class Workbench:
             RepetitionGuard(),
         ]
         if self.count > 1:
-            guards.append(AttemptLimit(self.card.attempt_steps + 2 * len(self.surroundings.mentioned)))
+            more_files = max(0, len(self.surroundings.named_targets()) - 1)
+            solved = guide.is_solved if guide else lambda: False
+            guards.append(AttemptLimit(self.card.attempt_steps + more_files, solved))
         return guards
 
     def _result_limit(self) -> int:

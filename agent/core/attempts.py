@@ -71,5 +71,9 @@ async def run_attempts(system_text: str, prompt: str, attempts: Attempts) -> Asy
 
 
 def _summed(finished: Sequence[TurnFinished]) -> TurnFinished:
-    steps = sum(end.steps for end in finished)
-    return replace(finished[-1], steps=steps, stats=total(end.stats for end in finished))
+    end = finished[-1]
+    if end.reason == "attempt_limit":
+        detail = f"the check still fails after {len(finished)} attempts"
+        end = replace(end, reason="check_failed", detail=detail)
+    steps = sum(one.steps for one in finished)
+    return replace(end, steps=steps, stats=total(one.stats for one in finished))

@@ -63,6 +63,12 @@ class Surroundings:
     check_passes: bool
     retry_temperature: float | None = None
 
+    def named_targets(self) -> tuple[str, ...]:
+        """The files that the task names and that may be changed, those that are not there yet at the end."""
+        named = [path for path in self.mentioned if path in self.files]
+        named += [path for path in self.new_files if path not in named]
+        return tuple(path for path in named if self.may_change(path))
+
 
 class SmallModelGuide:
     """Keeps a small model on the short way: look where it must, write files whole, see the check, finish."""
@@ -96,7 +102,7 @@ class SmallModelGuide:
             self._check_passes = event.passed
 
     def offer(self) -> Offer:
-        if self._is_solved():
+        if self.is_solved():
             return Offer(tools=frozenset({"finish"}) & self._tools)
         targets = self._targets()
         if any(self._is_large(path) for path in targets):
@@ -133,7 +139,7 @@ class SmallModelGuide:
             return f"Write the complete file {offer.blocks[0]} in a ``` block{ending}"
         return f"Write one of these files completely in a ``` block: {', '.join(offer.blocks)}{ending}"
 
-    def _is_solved(self) -> bool:
+    def is_solved(self) -> bool:
         """Whether a check that failed at first passes now: there is nothing left that could be shown."""
         return self._around.has_check and not self._around.check_passes and self._check_passes
 
@@ -144,9 +150,7 @@ class SmallModelGuide:
 
     def _targets(self) -> tuple[str, ...]:
         """The files that the next reply may write, the ones that the task names before all others."""
-        named = [path for path in self._around.mentioned if path in self._around.files]
-        named += [path for path in self._around.new_files if path not in named]
-        candidates = named or [path for path in self._around.files if path in self._shown]
+        candidates = self._around.named_targets() or tuple(self._around.files)
         open_ones = [path for path in candidates if self._is_open(path)]
         if self._around.has_check and not self._check_passes:
             return tuple(open_ones)

@@ -62,13 +62,14 @@ class StepLimit:
 
 
 class AttemptLimit:
-    """Bounds the steps of one attempt, where others may follow."""
+    """Bounds the steps of one attempt, where others may follow. One that is `solved` may still finish."""
 
-    def __init__(self, max_steps: int) -> None:
+    def __init__(self, max_steps: int, solved: Callable[[], bool] = lambda: False) -> None:
         self._max_steps = max_steps
+        self._solved = solved
 
     def check(self, state: TurnState) -> Stop | None:
-        if state.steps < self._max_steps:
+        if state.steps < self._max_steps or self._solved():
             return None
         return Stop("attempt_limit", f"no success within {self._max_steps} steps")
 

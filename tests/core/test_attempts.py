@@ -166,3 +166,10 @@ async def test_a_reader_who_leaves_closes_the_models_stream():
             if event.type == "text_delta":
                 break
     assert model.streams_closed == 1
+
+
+async def test_a_check_that_fails_in_every_attempt_is_a_failed_check_and_no_limit():
+    script = [act(call("read", path=str(number))) for number in range(2)]
+    attempts = FakeAttempts(ScriptedModel(*script), 2, FakeCheck(False), lambda *_: [AttemptLimit(1)])
+    end = the_end(await run(attempts))
+    assert (end.reason, end.detail) == ("check_failed", "the check still fails after 2 attempts")

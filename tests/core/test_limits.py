@@ -230,3 +230,8 @@ def test_looking_twice_at_the_same_step_counts_its_calls_once():
     assert guard.check(state) is None
     state.steps = 2
     assert isinstance(guard.check(state), Stop)
+
+
+def test_a_solved_attempt_may_still_finish():
+    limit = AttemptLimit(3, solved=lambda: True)
+    assert limit.check(TurnState(steps=5)) is None
