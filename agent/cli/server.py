@@ -210,6 +210,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         return int(ExitCode.USAGE)
     for file in (file for file in files if not file.is_file()):
         print(f"note: {file} is not there yet; see `agent model pull {profile.name}`", file=sys.stderr)
+    for path in (profile.chat_template_file, profile.api_key_file, profile.slot_save_path):
+        if path and not expand_home(path).exists():
+            print(f"note: {path} is not there, and without it the server ends at once", file=sys.stderr)
     if profile.engine in ("embedded", "llama-server"):
         print(f"note: for {capabilities.name}", file=sys.stderr)
     if profile.engine == "embedded":

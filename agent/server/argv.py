@@ -98,6 +98,9 @@ def _add_slots(build: Builder) -> None:
         if profile.slots > 1:
             effect = f"each slot has its own {profile.context} tokens"
             build.warn("unified_kv", f"unified_kv is left out: {build.server} has nothing like it", effect)
+    elif profile.unified_kv and profile.slots > 1:
+        # Without it one conversation may take all of the cache, and then every other one fails.
+        build.add("--kv-unified-per-slot", profile.context, "of which one conversation gets this much")
     elif build.given("unified_kv") and not profile.unified_kv and profile.slots > 1:
         build.add("--no-kv-unified", None, "each slot has its own context cache")
 
@@ -207,6 +210,8 @@ def _add_reasoning(build: Builder) -> None:
     if profile.reasoning_format is None:
         return
     allowed = build.allowed("--reasoning-format")
+    if profile.reasoning_format == "auto" and build.capabilities.dialect != "ik" and "auto" not in allowed:
+        return  # the default, and taken, but not listed by every help
     if allowed and profile.reasoning_format not in allowed:
         build.refuse(
             "reasoning_format",

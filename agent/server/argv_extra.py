@@ -3,10 +3,12 @@
 import difflib
 import re
 
+from agent.server.caps import Capabilities
 from agent.server.command import Argument, Builder
 
 _LOOKS_LIKE_A_FLAG = re.compile(r"-{1,2}[A-Za-z]")
 _SECRETS = ("--api-key", "--hf-token", "-hft")
+_OTHER_WORDS = ("1", "0", "true", "false", "enabled", "disabled")
 _ROUTER = ("--models-dir", "--models-preset", "--models-autoload")
 
 
@@ -54,7 +56,11 @@ def _is_usable(build: Builder, name: str, value: str | None) -> bool:
         build.refuse("extra_args", f"extra_args: {name} needs a value", "add it as the next item")
     elif name in caps.switches and value is not None:
         build.refuse("extra_args", f"extra_args: {name} takes no value, but {value!r} follows", "remove it")
-    elif caps.values.get(name) and name != "--spec-type" and value not in caps.values[name]:
+    elif (
+        caps.values.get(name)
+        and name != "--spec-type"
+        and value not in (*caps.values[name], *_on_off(caps, name))
+    ):
         known = ", ".join(caps.values[name])
         build.refuse("extra_args", f"extra_args: {name} does not take {value!r}", f"it takes {known}")
     else:
@@ -62,6 +68,11 @@ def _is_usable(build: Builder, name: str, value: str | None) -> bool:
             build.warn("extra_args", f"extra_args: {name} belongs to a router without a model of its own")
         return True
     return False
+
+
+def _on_off(caps: Capabilities, name: str) -> tuple[str, ...]:
+    """Other words for on and off that the servers take, but do not list."""
+    return _OTHER_WORDS if {"on", "off"} <= set(caps.values[name]) else ()
 
 
 def _is_tolerated(build: Builder, name: str) -> bool:

@@ -70,8 +70,9 @@ def _known(build: Builder, kind: SpeculationKind) -> str | None:
     name = next((name for name in _NAMES.get(kind, (kind,)) if name in types), None)
     if name is not None:
         return name
-    if kind == "draft" and types and build.capabilities.dialect == "bee-0.3":
-        # It has no name for this: a draft model alone, without --spec-type, means it.
+    plain_models_have_no_name = not any(one.startswith("draft") for one in types)
+    if kind == "draft" and plain_models_have_no_name and not build.capabilities.stage_keys:
+        # A draft model alone, without --spec-type, means it in older servers.
         return ""
     known = ", ".join(types) or "nothing at all"
     old = " (it may be older than DFlash in llama.cpp, summer 2026)" if kind == "dflash" else ""
@@ -144,7 +145,8 @@ def _ngram_numbers(build: Builder, kind: SpeculationKind) -> dict[str, int]:
     if kind == "ngram-mod":
         n_max, n_min = speculation.ngram_n_max, speculation.ngram_n_min
         if alone and speculation.kind == kind:
-            n_max, n_min = n_max or speculation.n_max, n_min or speculation.n_min
+            n_max = speculation.n_max if n_max is None else n_max
+            n_min = speculation.n_min if n_min is None else n_min
         numbers = {"n_match": speculation.n_match, "n_min": n_min, "n_max": n_max}
     elif kind in ("ngram-simple", "ngram-map-k", "ngram-map-k4v"):
         numbers = {key: getattr(speculation, key) for key in _NGRAM_NUMBERS}

@@ -29,6 +29,8 @@ BUILT_IN = "built-in"
 _FOLDER = Path(__file__).with_name("dialects")
 _CACHE_VERSION = 1
 _SECONDS = 60.0
+_UNLISTED = {"-a", "--alias", "--n-gpu-layers", "--n-gpu-layers-draft", "--n-predict"}
+"""Spellings that ik_llama.cpp takes and its help does not show."""
 _ESSENTIAL = ("--model", "--ctx-size", "--port")
 
 
@@ -169,7 +171,7 @@ def _completed(found: Capabilities, dialect: DialectName) -> Capabilities:
     known = built_in(dialect)
     values = {flag: known.values[flag] for flag in known.values if found.knows(flag)} | dict(found.values)
     hidden = (found.switches & known.valued) - known.switches if dialect == "ik" else frozenset()
-    unlisted = known.valued & {"--alias", "--n-gpu-layers"} if dialect == "ik" else frozenset()
+    unlisted = known.valued & _UNLISTED if dialect == "ik" else frozenset()
     return Capabilities(
         dialect, found.source, found.version, found.switches - hidden, found.valued | hidden | unlisted,
         values, {**known.removed, **found.removed} if dialect == "ik" else found.removed,

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 _LARGEST_INDENT = 12
 """Options begin at column 0 to 9, their descriptions at 34 or 40; examples within those are deeper still."""
 _FLAG = re.compile(r"-{1,2}[A-Za-z][A-Za-z0-9._-]*(?:\([a-z]+\))?")
-_LIST = re.compile(r"(?:types|allowed values|one of|values)\s*:\s*([\w.+-]+(?:\s*,\s*[\w.+-]+)+)", re.I)
+_LIST = re.compile(r"\b(?:types|allowed values|one of|values)\s*:\s*([\w.+-]+(?:\s*,\s*[\w.+-]+)+)", re.I)
 _BULLET = re.compile(r"^-\s+([\w.+-]+)(?:\s+\([^)]*\))?\s*:", re.MULTILINE)
 _ALTERNATIVES = re.compile(r"[\[{(<]?([\w.+-]+(?:[|,][\w.+-]+)+)[\]})>]?$")
+_ONE_WORD = re.compile(r"[A-Z_]*(?:\[:.*\])?")
 _KEYS = re.compile(r"keys\s*:\s*([\w.]+(?:\s*,\s*[\w.]+)+)", re.I)
 _REPLACEMENT = re.compile(r"(?:removed|no longer)\W.*?(?:use|instead)\s+(.+)", re.I | re.DOTALL)
 
@@ -88,10 +89,13 @@ def _allowed(hint: str, description: str) -> tuple[str, ...]:
         # Placeholders are numbers, capitals or numbered: <0|1>, TYPE,N, dev1,dev2,..
         if not (names[0].isdecimal() or names[0].isupper() or re.fullmatch(r"[A-Za-z]+\d", names[0])):
             return names
+    # Only one plain word stands for one value of a list: KEY=TYPE:VALUE has types too, of something else.
+    if not _ONE_WORD.fullmatch(hint):
+        return ()
     listed = _LIST.search(_joined(description))
-    if listed:
-        return _names(listed[1])
-    return tuple(_BULLET.findall(description))
+    names = _names(listed[1]) if listed else tuple(_BULLET.findall(description))
+    # Numbers are examples: a level of 5 may be taken where 0 to 4 are explained.
+    return () if any(name.isdecimal() for name in names) else names
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -102,6 +102,12 @@ def test_profile_of_ones_own_is_found(home: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith("vllm serve maker/big ")
 
 
+def test_file_that_the_server_will_miss_is_named(home: Path, capsys: pytest.CaptureFixture[str]):
+    profile(home, "mine", 'extends = "gemma4-31b"\nslot_save_path = "/nowhere/slots"\n')
+    assert run(["server", "command", "mine", "--dialect", "llama.cpp"]) == 0
+    assert "note: /nowhere/slots is not there" in capsys.readouterr().err
+
+
 def test_embedded_profile_is_shown_in_words_of_a_server_with_a_note(capsys: pytest.CaptureFixture[str]):
     assert run(["server", "command", "embedded", "--dialect", "llama.cpp", "--one-line"]) == 0
     output, notes = capsys.readouterr()

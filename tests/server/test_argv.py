@@ -31,7 +31,10 @@ DRAFT = {"draft": {"file": "d.gguf"}}
         ("ik", {"load_mode": "mlock"}, [("--no-mmap",), ("--mlock",)]),
         # slots and context
         ("llama.cpp", {"slots": 2, "context": 1000}, [("-np", "2"), ("--ctx-size", "2000")]),
-        ("llama.cpp", {"slots": 2, "unified_kv": True}, [("--kv-unified",)]),
+        ("llama.cpp", {"slots": 2, "unified_kv": True}, [
+            ("--kv-unified",), ("--kv-unified-per-slot", "8192"),
+        ]),
+        ("bee-0.3", {"slots": 2, "unified_kv": True}, [("--kv-unified",)]),
         ("llama.cpp", {"slots": 2, "unified_kv": False}, [("--no-kv-unified",)]),
         # layers and devices
         ("llama.cpp", {"gpu_layers": "all"}, [("-ngl", "all")]),
@@ -222,6 +225,19 @@ def test_extra_argument_that_repeats_the_profile_is_warned_of():
 
 def test_address_of_the_next_protocol_is_in_brackets_where_it_is_a_web_address():
     assert ("--cors-origins", "http://[::1]:99") in words(make(host="::1", port=99))
+
+
+def test_format_of_thoughts_that_is_the_default_needs_no_word_where_the_help_does_not_list_it():
+    options = "-m, --model F   x\n-c, --ctx-size N   x\n--port P   x\n--reasoning-format FORMAT   one of:\n"
+    listed = parse_help(options + " " * 40 + "- none: n\n" + " " * 40 + "- deepseek: d\n")
+    made = make(listed, reasoning_format="auto")
+    assert "--reasoning-format" not in made.argv
+    assert codes(made) == ([], [])
+
+
+@pytest.mark.parametrize("value", ["1", "true", "on"])
+def test_other_words_for_on_are_taken_as_the_servers_take_them(value: str):
+    assert ("--fit", value) in words(make(extra_args=["--fit", value]))
 
 
 def test_negative_value_of_an_extra_argument_is_no_flag():

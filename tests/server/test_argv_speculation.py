@@ -73,6 +73,14 @@ def test_server_older_than_dflash_is_refused_for_it_with_that_guess():
     assert "may be older than DFlash" in made.refusals[0].message
 
 
+def test_older_server_takes_a_draft_model_as_the_wish_to_draft_with_it():
+    for kinds in ("", "--spec-type none,ngram-cache   x\n"):
+        made = make(parse_help(OLD + kinds), draft=DRAFT, speculation={"kind": "draft"})
+        assert ("--model-draft", "d.gguf") in words(made)
+        assert "--spec-type" not in made.argv
+        assert codes(made)[0] == []
+
+
 def test_server_without_any_drafting_is_refused_for_it():
     made = make(
         parse_help(OLD.replace("-md, --model-draft F   x\n", "")), draft=DRAFT, speculation={"kind": "draft"}

@@ -88,6 +88,18 @@ def test_placeholders_are_not_taken_for_a_list():
     assert {"--device", "--lora-scaled"} <= found.valued
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--override-kv KEY=TYPE:VALUE,...   types: int, float, bool, str. example: x",
+        "-lv, --verbosity N   how much. Values:\n" + " " * 40 + "- 0: nothing\n" + " " * 40 + "- 1: errors",
+        "--lora FNAME   use comma-separated values to load several: a, b",
+    ],
+)
+def test_explanation_is_not_taken_for_a_closed_list(option: str):
+    assert parse_help(f"{ESSENTIAL}{option}\n").values == {}
+
+
 def test_flag_of_ik_whose_help_hides_its_value_has_one():
     found = parse_help(help_of("ik_llama.cpp"))
     assert "--adaptive-target" in found.valued

@@ -33,7 +33,11 @@ def command(name: str, dialect: DialectName, host: str | None = None) -> Command
     return command_for(profile, built_in(dialect), Places(target=target, draft=draft, host=host))
 
 
-@pytest.mark.parametrize(("name", "expected"), [("gemma4-31b", BASELINE), ("gemma4-31b-dflash", DFLASH)])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("gemma4-31b", BASELINE), ("gemma4-31b-dflash", DFLASH)],
+    ids=["baseline", "dflash"],
+)
 def test_command_of_the_walk_through_comes_out_flag_for_flag(name: str, expected: str):
     made = command(name, "bee-0.3", host="0.0.0.0")
     assert words(made) == pairs(expected)
