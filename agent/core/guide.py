@@ -6,6 +6,7 @@ tests, or call itself done while the check fails simply cannot. Nothing here dec
 the gate's business.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,6 +14,8 @@ from typing import Protocol
 from agent.core.events import CheckFinished, Event, StepFinished, ToolFinished, ToolStarted
 
 WHOLE_FILE_LINES = 150
+# `File "a/b.py", line 3` and `a/b.py:3`, as most languages' tools write it.
+_PLACE = re.compile(r'File "([^"\n]+)", line \d|([\w./-]+\.\w+):\d')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,7 @@ class SmallModelGuide:
         self._changed: set[str] = set()
         self._tried: set[str] = set()
         self._changed_nothing = False
+        self._blamed = ""
         self._paths: dict[str, str] = {}
         self._check_passes = surroundings.check_passes
 
@@ -100,6 +104,7 @@ class SmallModelGuide:
             self._changed_nothing = self._changed_nothing or event.stop_reason in ("repetition", "length")
         elif isinstance(event, CheckFinished):
             self._check_passes = event.passed
+            self._blamed = self._blamed_by(event.text)
 
     def offer(self) -> Offer:
         if self.is_solved():
@@ -123,7 +128,12 @@ class SmallModelGuide:
         )
 
     def _in_turn(self, targets: tuple[str, ...]) -> tuple[str, ...]:
-        """The files that were not written in this round: a small model likes to write the same again."""
+        """The file where the check failed, else those that were not written in this round.
+
+        A small model likes to write the same file again, and overlooks where an error came from.
+        """
+        if self._blamed in targets and not self._changed_nothing:
+            return (self._blamed,)
         return tuple(path for path in targets if path not in self._tried) or targets
 
     def cue(self) -> str:
@@ -138,6 +148,15 @@ class SmallModelGuide:
         if len(offer.blocks) == 1:
             return f"Write the complete file {offer.blocks[0]} in a ``` block{ending}"
         return f"Write one of these files completely in a ``` block: {', '.join(offer.blocks)}{ending}"
+
+    def _blamed_by(self, failure: str) -> str:
+        """The target that comes last in the places that a failure names: the innermost of a traceback."""
+        places = [one or other for one, other in _PLACE.findall(failure)]
+        for place in reversed(places):
+            for target in self._targets():
+                if place == target or place.endswith(f"/{target}"):
+                    return target
+        return ""
 
     def is_solved(self) -> bool:
         """Whether a check that failed at first passes now: there is nothing left that could be shown."""

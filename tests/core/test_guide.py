@@ -1,3 +1,5 @@
+import pytest
+
 from agent.core.events import CheckFinished, StepFinished, ToolFinished, ToolStarted
 from agent.core.guide import Offer, SmallModelGuide, Surroundings
 from agent.core.stats import StepStats
@@ -35,9 +37,7 @@ def wrote(one: SmallModelGuide, path: str, *, changed: bool = True) -> None:
     one.observe(ToolStarted(call_id="1", tool="write", arguments={"path": path}))
     diffs = (FileDiff(path, "old", "new"),) if changed else ()
     outcome = "ok" if changed else "error"
-    one.observe(
-        ToolFinished(call_id="1", tool="write", outcome=outcome, text="", seconds=0.0, diffs=diffs)
-    )
+    one.observe(ToolFinished(call_id="1", tool="write", outcome=outcome, text="", seconds=0.0, diffs=diffs))
 
 
 def read(one: SmallModelGuide, path: str) -> None:
@@ -45,8 +45,8 @@ def read(one: SmallModelGuide, path: str) -> None:
     one.observe(ToolFinished(call_id="1", tool="read", outcome="ok", text="", seconds=0.0))
 
 
-def checked(one: SmallModelGuide, passed: bool) -> None:
-    one.observe(CheckFinished(command="make test", passed=passed, text="", seconds=0.0))
+def checked(one: SmallModelGuide, passed: bool, text: str = "") -> None:
+    one.observe(CheckFinished(command="make test", passed=passed, text=text, seconds=0.0))
 
 
 def test_offers_the_file_that_the_task_names_as_a_block_and_nothing_else() -> None:
@@ -81,6 +81,23 @@ def test_offers_the_files_of_a_task_in_turn() -> None:
     wrote(one, "b.py")
     checked(one, passed=False)
     assert one.offer().blocks == ("a.py",)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        'File "/w/test_a.py", line 4, in test\n  File "/w/pkg/b.py", line 9, in f\nNameError: x',
+        "FAILED\npkg/b.py:9: NameError",
+    ],
+)
+def test_offers_the_file_where_the_check_failed(failure: str) -> None:
+    files = {"a.py": 10, "pkg/b.py": 10, "c.py": 10}
+    one = guide(files=files, shown=tuple(files), mentioned=tuple(files))
+    wrote(one, "pkg/b.py")
+    checked(one, passed=False, text=failure)
+    assert one.offer().blocks == ("pkg/b.py",)
+    wrote(one, "pkg/b.py", changed=False)
+    assert "pkg/b.py" not in one.offer().blocks
 
 
 def test_raises_the_temperature_after_a_reply_that_changed_nothing() -> None:
