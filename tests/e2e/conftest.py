@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 240
 AGENT = (sys.executable, "-m", "agent")
 _NEVER_SEEN = ("Traceback (most recent call last)", "Exception ignored", "was never awaited")
 

@@ -13,7 +13,7 @@ from tests.conftest import StartServer
 from tests.e2e.conftest import AGENT, Place
 from tests.fakes.script import call
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 FINISH = call("finish", answer="Done.")
 WRITE = call("write", path="made.txt", content="made\n")

@@ -6,7 +6,7 @@ from tests.conftest import StartServer
 from tests.e2e.conftest import Place
 from tests.fakes.script import Call, Step, call
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 MAKES_A_FILE = call("write", path="made.txt", content="made\n")
 SAYS_DONE = call("finish", answer="I made it.")

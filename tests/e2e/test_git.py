@@ -10,7 +10,7 @@ from tests.conftest import StartServer
 from tests.e2e.conftest import Done, Place
 from tests.fakes.script import Step, call
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 WRITE = call("write", path="made.txt", content="made\n")
 FINISH = call("finish", answer="Make made.txt.\n\nIt holds one line, as asked for.")

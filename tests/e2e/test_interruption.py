@@ -12,7 +12,7 @@ from tests.conftest import StartServer
 from tests.e2e.conftest import AGENT, Place, ended, is_running, read_until
 from tests.fakes.script import Step, call
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 WRITE = call("write", path="made.txt", content="made\n")
 
@@ -42,7 +42,7 @@ def test_signal_in_mid_reply_ends_the_run_in_order(
     server = scripted_server(WRITE, {"fault": "pings"})
     place.use(server.url)
     process = place.start("run", "-p", "Write", "--output", "json")
-    server.wait_for_chats(2, 60)
+    server.wait_for_chats(2, 240)
     process.send_signal(number)
     done = ended(process)
 
@@ -106,7 +106,7 @@ def test_ctrl_c_again_ends_a_run_whose_reader_does_not_read(place: Place, script
     reading, writing = os.pipe()
     process = place.start("run", "-p", "Talk", "--output", "jsonl", stdout=writing)
     os.close(writing)
-    server.wait_for_chats(1, 60)
+    server.wait_for_chats(1, 240)
     interrupt_until_it_ends(process)
     os.close(reading)
     assert ended(process).code == 130

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Done, Place, ended, is_running, read_until
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 MANAGED = (sys.executable, "-m", "tests.e2e.managed")
 FAKE_CHILD = Path(__file__).parents[1] / "fakes" / "fake_embedded_child.py"
@@ -132,7 +132,9 @@ def test_server_that_never_becomes_healthy_is_given_up_and_stopped(managed: Plac
     assert done.code == 5
     assert "agent: the server of profile 'mine' was not ready after 2 s" in done.err
     assert "server.start_seconds" in done.err
-    assert not is_running(int(journal.read_text("utf-8")))
+    assert server_records(managed) == []
+    # On a busy machine it may have been stopped before it came to anything.
+    assert not journal.exists() or not is_running(int(journal.read_text("utf-8")))
 
 
 def test_seconds_of_a_run_include_the_start_of_its_server(managed: Place):

@@ -11,7 +11,7 @@ from tests.conftest import StartServer
 from tests.e2e.conftest import Place
 from tests.fakes.script import Step, call
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 KNOWN_TYPES = {
     field.default for event in get_args(Event) for field in fields(event) if field.name == "type"

@@ -11,7 +11,7 @@ from tests.conftest import StartServer
 from tests.e2e.conftest import Place
 from tests.fakes.script import Step, call
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 KEY = "sk-quite-a-secret-0123456789"
 WORK = (
@@ -69,7 +69,7 @@ def watched_run(place: Place, *arguments: str) -> list[tuple[str, str]]:
         )
         os.close(writing)
         noted = [(kind, what) for kind, what in json.load(notes)]
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
     assert process.returncode == 0, out + err
     return noted
 

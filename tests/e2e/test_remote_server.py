@@ -15,7 +15,7 @@ from tests.conftest import StartServer
 from tests.e2e.conftest import ROOT, Place, ended, read_until
 from tests.fakes.script import Step, call
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 FINISH = call("finish", answer="Done.")
 
