@@ -9,6 +9,7 @@ the gate's business.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Protocol
 
 from agent.core.events import CheckFinished, Event, StepFinished, ToolFinished, ToolStarted
@@ -128,10 +129,14 @@ class SmallModelGuide:
         )
 
     def _in_turn(self, targets: tuple[str, ...]) -> tuple[str, ...]:
-        """The file where the check failed, else those that were not written in this round.
+        """Which of the files may be written next: first each once, code before tests.
 
-        A small model likes to write the same file again, and overlooks where an error came from.
+        Then the one where the check failed, else those that were not written in this round. A small model
+        likes to write the same file again, and overlooks where an error came from.
         """
+        fresh = [path for path in targets if path not in self._changed and path not in self._tried]
+        if fresh:
+            return tuple(path for path in fresh if not is_test(path)) or tuple(fresh)
         if self._blamed in targets and not self._changed_nothing:
             return (self._blamed,)
         return tuple(path for path in targets if path not in self._tried) or targets
@@ -189,3 +194,9 @@ class SmallModelGuide:
         """A file that is too long to be written anew is edited, with everything else still at hand."""
         tools = self._tools if self._may_finish(targets) else self._tools - {"finish"}
         return Offer(tools=tools, paths={"edit": tuple(targets), "write": tuple(targets)})
+
+
+def is_test(path: str) -> bool:
+    """Whether a file holds tests, by its name."""
+    name = PurePosixPath(path)
+    return name.stem.startswith("test_") or name.stem.endswith("_test") or "tests" in name.parts

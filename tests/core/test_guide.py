@@ -93,11 +93,20 @@ def test_offers_the_files_of_a_task_in_turn() -> None:
 def test_offers_the_file_where_the_check_failed(failure: str) -> None:
     files = {"a.py": 10, "pkg/b.py": 10, "c.py": 10}
     one = guide(files=files, shown=tuple(files), mentioned=tuple(files))
-    wrote(one, "pkg/b.py")
+    for path in ("a.py", "c.py", "pkg/b.py"):
+        wrote(one, path)
     checked(one, passed=False, text=failure)
     assert one.offer().blocks == ("pkg/b.py",)
     wrote(one, "pkg/b.py", changed=False)
     assert "pkg/b.py" not in one.offer().blocks
+
+
+def test_offers_code_before_the_tests_of_it() -> None:
+    one = guide(shown=("test_a.py", "a.py"), mentioned=("test_a.py", "a.py"))
+    assert one.offer().blocks == ("a.py",)
+    wrote(one, "a.py")
+    checked(one, passed=False, text='File "/w/a.py", line 1')
+    assert one.offer().blocks == ("test_a.py",)
 
 
 def test_raises_the_temperature_after_a_reply_that_changed_nothing() -> None:
