@@ -14,6 +14,7 @@ from agent.core.stats import StepStats
 from agent.headless.jsonl import result_record, stats_record
 from agent.headless.task import Task
 from agent.server.profile import ModelCard
+from agent.server.profile_files import load_profile
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -89,7 +90,8 @@ def test_every_field_of_a_result_is_listed():
 
 
 def test_every_reason_for_an_end_is_listed():
-    assert {reason for reason in get_args(TurnReason) if f"`{reason}`" not in HEADLESS} == set()
+    reasons = set(get_args(TurnReason)) - {"attempt_limit"}  # ends an attempt, never a run
+    assert {reason for reason in reasons if f"`{reason}`" not in HEADLESS} == set()
 
 
 @pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
@@ -103,8 +105,13 @@ def test_every_event_is_listed_with_its_fields(event: type):
     assert {name for name in by_name if f"`{name}`" not in rows[0]} == set()
 
 
-def test_every_key_of_a_model_card_is_listed_with_its_default():
+def shown_value(value: object) -> str:
+    return "none" if value is None else str(value).lower()
+
+
+def test_every_key_of_a_model_card_is_listed_with_its_default_and_an_example():
+    card = load_profile("embedded", [ROOT / "server_profiles"]).model_card
     for name, field in ModelCard.model_fields.items():
         row = next(row for row in SMALL_MODELS.splitlines() if row.startswith(f"| `{name}` |"))
-        default = row.split(" | ")[1].strip("`")
-        assert default == {None: "none"}.get(field.default, str(field.default).lower())
+        listed = [cell.strip("`") for cell in row.split(" | ")[1:3]]
+        assert listed == [shown_value(field.default), shown_value(getattr(card, name))]
