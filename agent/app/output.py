@@ -26,7 +26,7 @@ class RunOutput:
         self._progress = progress
         self._answer = answer
         self._json = JsonLinesFront(answer)
-        self._text = TextFront(progress, answer, terminal=progress.isatty())
+        self._text = TextFront(progress, answer, terminal=progress.isatty(), colour=_may_colour(progress))
 
     def show(self, event: Event) -> None:
         """Shows one event. Never raises for a stream that cannot be written to."""
@@ -99,3 +99,8 @@ def _redirect_to_nowhere(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+
+
+def _may_colour(stream: TextIO) -> bool:
+    """Colours for a terminal that has them, unless the person wants none (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"

@@ -3,7 +3,7 @@
 import difflib
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from agent.core.events import (
     CheckFinished,
@@ -59,13 +59,26 @@ def _encodable(text: str, output: TextIO) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-class TextFront:
-    """Prints events as they come. `terminal` allows a line that is rewritten in place."""
+# SGR codes of ECMA-48: the colours are the person's own, whatever the terminal makes of these numbers.
+Style = Literal["", "1", "2", "31", "32", "33"]
+_BOLD: Style = "1"
+_FAINT: Style = "2"
+_RED: Style = "31"
+_GREEN: Style = "32"
+_YELLOW: Style = "33"
 
-    def __init__(self, progress: TextIO, answer: TextIO, *, terminal: bool) -> None:
+
+class TextFront:
+    """Prints events as they come. `terminal` allows a line that is rewritten in place.
+
+    `colour` marks what the words and signs say anyway; it never says anything alone.
+    """
+
+    def __init__(self, progress: TextIO, answer: TextIO, *, terminal: bool, colour: bool = False) -> None:
         self._progress = progress
         self._answer = answer
         self._terminal = terminal
+        self._colour = colour
         self._transient = False
         self._server = ""
 
@@ -81,7 +94,7 @@ class TextFront:
             case TextDelta() | ToolCallDelta():
                 self._rewrite("answering …")
             case ToolStarted():
-                self._line(f"• {event.tool} {_arguments(event.arguments)}")
+                self._line(f"• {event.tool} {_arguments(event.arguments)}", _BOLD)
             case ToolFinished():
                 self._tool_finished(event)
             case CheckFinished():
@@ -89,20 +102,20 @@ class TextFront:
             case StepFinished():
                 self._step_finished(event)
             case Retry():
-                self._line(f"  {event.cause}; asking again ({event.attempt})")
+                self._line(f"  {event.cause}; asking again ({event.attempt})", _YELLOW)
             case Notice():
-                self._line(f"  {event.level}: {event.text}")
+                self._line(f"  {event.level}: {event.text}", "" if event.level == "info" else _YELLOW)
             case _:
                 return
 
     def finish(self, finished: TurnFinished, *, changed: list[str], summary: str) -> None:
         """The end of the run: why it ended, which files changed, the figures, the answer."""
         if finished.reason != "done":
-            self._line(f"{finished.reason.replace('_', ' ')}: {finished.detail}")
+            self._line(f"{finished.reason.replace('_', ' ')}: {finished.detail}", _RED)
         if changed:
             self._line(f"changed: {', '.join(changed)}")
         if summary:
-            self._line(summary)
+            self._line(summary, _BOLD)
         self._clear()
         self._progress.flush()
         if finished.answer.strip():
@@ -119,7 +132,8 @@ class TextFront:
 
     def _tool_finished(self, event: ToolFinished) -> None:
         for diff in event.diffs:
-            self._block(unified(diff))
+            for line in unified(diff).splitlines():
+                self._line(f"  {line}", _diff_style(line))
         if event.outcome == "ok" and (event.diffs or event.tool != "shell"):
             return
         lines = event.text.splitlines()
@@ -129,22 +143,25 @@ class TextFront:
         self._block("\n".join(shown))
 
     def _check_finished(self, event: CheckFinished) -> None:
-        self._line(f"check {'passed' if event.passed else 'failed'}: {event.command} ({event.seconds:.1f} s)")
+        word, style = ("passed", _GREEN) if event.passed else ("failed", _RED)
+        self._line(f"check {word}: {event.command} ({event.seconds:.1f} s)", style)
         if not event.passed:
             self._block("\n".join(event.text.splitlines()[:_RESULT_LINES]))
 
     def _step_finished(self, event: StepFinished) -> None:
         figures = figures_line(event.stats)
         if figures:
-            self._line(f"  step {event.step}: {event.stats.decoded_tokens} tokens, {figures}")
+            self._line(f"  step {event.step}: {event.stats.decoded_tokens} tokens, {figures}", _FAINT)
 
     def _block(self, text: str) -> None:
         for line in text.splitlines():
             self._line(f"  {line}")
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, style: Style = "") -> None:
         self._clear()
-        self._progress.write(_encodable(printable(text) + "\n", self._progress))
+        shown = _encodable(printable(text), self._progress)
+        marked = f"\x1b[{style}m{shown}\x1b[0m" if style and self._colour else shown
+        self._progress.write(f"{marked}\n")
         self._progress.flush()
 
     def _rewrite(self, text: str) -> None:
@@ -160,6 +177,14 @@ class TextFront:
         if self._transient:
             self._progress.write("\r\x1b[2K")
             self._transient = False
+
+
+def _diff_style(line: str) -> Style:
+    if line.startswith(("---", "+++", "@@")):
+        return _FAINT
+    if line.startswith("+"):
+        return _GREEN
+    return _RED if line.startswith("-") else ""
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:

@@ -282,3 +282,23 @@ def test_no_passing_state_is_left_when_the_answer_comes():
 )
 def test_everything_else_is_left_to_other_fronts(event: Event):
     assert Screen(terminal=True).show(event) == ""
+
+
+def test_colours_mark_the_lines_of_a_diff_and_cannot_be_steered_by_its_text():
+    progress = io.StringIO()
+    front = TextFront(progress, io.StringIO(), terminal=True, colour=True)
+    diff = FileDiff("a.py", "old\n", f"{ATTACK}new\n")
+    front.show(ToolFinished(call_id="c1", tool="edit", outcome="ok", text="", seconds=0.0, diffs=(diff,)))
+    shown = progress.getvalue()
+    assert "\x1b[31m  -old\x1b[0m" in shown
+    assert "\x1b[32m  +" in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_without_colour_there_is_no_escape_sequence():
+    screen = Screen()
+    diff = FileDiff("a.py", "old\n", "new\n")
+    shown = screen.show(
+        ToolFinished(call_id="c1", tool="edit", outcome="ok", text="", seconds=0.0, diffs=(diff,))
+    )
+    assert "\x1b" not in shown
