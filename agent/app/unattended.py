@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+import traceback
 from dataclasses import replace
 
 from agent.app.authorship import Authorship
@@ -60,6 +61,13 @@ class UnattendedSession:
             await self._converse()
         except AgentError as error:
             self._failure = error
+        except Exception as error:
+            # A mistake of this program: people need to see where, and programs still need their result.
+            traceback.print_exc()
+            problem = f"unexpected {type(error).__name__}: {error}"
+            self._failure = AgentError(
+                problem, "this should not happen; please report it with the lines above"
+            )
         finished = self._outcome.finished
         if finished is None:
             finished = self._broken_off(self._failure or AgentError("the turn ended without a result"))
