@@ -73,8 +73,9 @@ def gate_rules(settings: Settings, task: Task) -> Rules:
     guarded = tuple(f"write({glob})" for glob in protected_globs(task))
     permissions = settings.permissions
     of_settings = parse_rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny)
-    of_task = parse_rules(allow=(*task.allow, *own), deny=(*task.deny, *guarded), source="the task")
-    return of_settings + of_task
+    of_task = parse_rules(allow=(*task.allow, *own), deny=task.deny, source="the task")
+    kept = parse_rules(deny=guarded, source="this run: the task does not ask to change such files")
+    return of_settings + of_task + kept
 
 
 @dataclass(slots=True, kw_only=True)
