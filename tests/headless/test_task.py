@@ -304,5 +304,7 @@ def test_a_file_that_the_task_wants_left_alone_is_protected(sentence: str) -> No
 
 
 def test_a_file_named_in_another_sentence_is_not_protected() -> None:
-    task = Task(text="Do not change the interface. Add a function to a.py and a test for it.", check="make test")
+    task = Task(
+        text="Do not change the interface. Add a function to a.py and a test for it.", check="make test"
+    )
     assert protected_globs(task) == ()
