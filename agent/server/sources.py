@@ -86,7 +86,7 @@ class Means:
     free_bytes: Callable[[Path], int] = free_bytes
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     cancelled: Callable[[], bool] = lambda: False
-    first_byte_seconds: float = 30.0
+    first_byte_seconds: float = 120.0
     stall_seconds: float = 90.0
 
 
