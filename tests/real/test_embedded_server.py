@@ -38,7 +38,7 @@ def model_path() -> Path:
 
 def make_plan(folder: Path, model_path: Path, **changes: Any) -> LaunchPlan:
     shipped = load_profile("embedded-small", [ROOT / "server_profiles"])
-    profile = Profile.model_validate({**shipped.model_dump(), "context": 2048, **changes})
+    profile = Profile.model_validate({**shipped.model_dump(exclude_unset=True), "context": 2048, **changes})
     return LaunchPlan(
         profile=profile,
         fingerprint=fingerprint(profile, folder),
