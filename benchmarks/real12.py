@@ -93,7 +93,7 @@ def scripted(bench: Bench, endpoint: Endpoint) -> list[Step]:
 def sessions(profile: str, folder: Path) -> list[Session]:
     found = []
     bench = make_bench(folder / "bench")
-    with serving(profile, folder, context=CONTEXT) as endpoint:
+    with serving(profile, folder, threads=0, context=CONTEXT) as endpoint:
         found.append(Session(profile, "scripted, constrained", scripted(bench, endpoint)))
         protocols = (NativeProtocol, ConstrainedProtocol) if profile in KNOW_TOOLS else (ConstrainedProtocol,)
         for protocol in (kind(built_in_tools()) for kind in protocols):

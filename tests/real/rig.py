@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
-def serving(profile_name: str, folder: Path, **changes: Any) -> Iterator[Endpoint]:
+def serving(profile_name: str, folder: Path, threads: int = 1, **changes: Any) -> Iterator[Endpoint]:
     """A server of a shipped profile with some values changed, whose files of its own are in `folder`."""
     shipped = load_profile(profile_name, [ROOT / "server_profiles"])
     profile = Profile.model_validate({**shipped.model_dump(exclude_unset=True), **changes})
@@ -30,7 +30,7 @@ def serving(profile_name: str, folder: Path, **changes: Any) -> Iterator[Endpoin
         profile=profile,
         fingerprint=fingerprint(profile, folder),
         model_path=obtain(profile.model_files[0], Path(models) if models else data_folder() / "models"),
-        threads=1,
+        threads=threads,
         runtime_folder=folder / "run",
         log_folder=folder / "logs",
     )
