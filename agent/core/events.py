@@ -176,6 +176,58 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """A call waits for a person. `commands` is what a shell line really starts, taken apart.
+
+    `suggested_rule` would allow calls like this one, empty where no rule would.
+    """
+
+    request_id: str
+    call_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    reason: str
+    suggested_rule: str = ""
+    commands: tuple[str, ...] = ()
+    diffs: tuple[FileDiff, ...] = ()
+    type: Literal["approval_request"] = "approval_request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSettled:
+    """A request is no longer open: answered, or withdrawn because the turn was cancelled."""
+
+    request_id: str
+    outcome: Literal["once", "session", "always", "deny", "withdrawn"]
+    reason: str = ""
+    type: Literal["approval_settled"] = "approval_settled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChanged:
+    """Texts that wait: for the running turn (`steering`) and for turns after it (`follow_ups`)."""
+
+    steering: tuple[str, ...] = ()
+    follow_ups: tuple[str, ...] = ()
+    type: Literal["queue_changed"] = "queue_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeChanged:
+    mode: str
+    type: Literal["mode_changed"] = "mode_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextStatus:
+    """Tokens in the conversation's context, of the real window of its slot (0 = unknown)."""
+
+    used: int
+    window: int
+    type: Literal["context_status"] = "context_status"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFinished:
     """`answer` is the model's closing text, `detail` one line for people on why it ended."""
 
@@ -206,6 +258,11 @@ Event = (
     | PrefixBroken
     | Retry
     | Notice
+    | ApprovalRequest
+    | ApprovalSettled
+    | QueueChanged
+    | ModeChanged
+    | ContextStatus
     | TurnFinished
 )
 
