@@ -48,6 +48,11 @@ def runtime_folder(environment: Mapping[str, str] | None = None) -> Path:
     return state_folder(environment) / "run"
 
 
+def servers_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Holds the llama-server versions that were installed here: `servers` in the data folder."""
+    return data_folder(environment) / "servers"
+
+
 def ensure_private_folder(folder: Path) -> Path:
     """Creates `folder` for its owner only (0700) unless it is there, and returns it.
 
