@@ -71,7 +71,7 @@ def write_drafter(
         target_layers: whose hidden states it reads; None leaves the key out.
     """
     shapes: dict[str, tuple[int, ...]] = {"fc.weight": (width, width * len(target_layers or TARGET_LAYERS))}
-    shapes |= {name: (width,) for name in ("enc.output_norm.weight", "output_norm.weight")}
+    shapes |= dict.fromkeys(("enc.output_norm.weight", "output_norm.weight"), (width,))
     for number in range(DRAFT_LAYERS):
         shapes |= _layer(number, width)
     keys: dict[str, Any] = {"block_size": block_size}
@@ -127,8 +127,11 @@ def _write(
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(1e6)
     for key, value in keys.items():
-        add = writer.add_array if isinstance(value, list) else writer.add_uint32
-        add(f"{architecture}.{key}", value)
+        name = f"{architecture}.{key}"
+        if isinstance(value, list):
+            writer.add_array(name, value)
+        else:
+            writer.add_uint32(name, value)
     _add_tokenizer(writer)
     if mask:
         writer.add_mask_token_id(_MASK)
