@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "agent.session": ("agent.session", "agent.core"),
     "agent.verify": ("agent.verify", "agent.core"),
     "agent.headless": ("agent.headless", "agent.core"),
+    "agent.bench": ("agent.bench", "agent.core", "agent.server.record"),
     "agent.app": ("agent", "tools"),
     "agent.cli": ("agent.cli", "agent.app", "agent.config", "agent.resources", "agent.core"),
     "tools": ("tools", "agent.core"),
