@@ -28,7 +28,7 @@ def set_user_value(key: str, text: str, environment: Mapping[str, str]) -> tuple
     path = user_config_file(environment)
     content = read_file(path) or b""
     before = dict(file_layer("user", path, content).values)
-    changed = _with_value(path, decode(path, content), key, value)
+    changed = with_value(path, decode(path, content), key, value)
     # The person's file is worth more than this edit: what is written must be the old content plus one value.
     if dict(file_layer("user", path, changed.encode("utf-8")).values) != {**before, key: value}:
         raise UsageError(f"{path} is written in a way that cannot be changed safely; set {key} there by hand")
@@ -36,7 +36,12 @@ def set_user_value(key: str, text: str, environment: Mapping[str, str]) -> tuple
     return path, value
 
 
-def _with_value(path: Path, text: str, key: str, value: Any) -> str:
+def with_value(path: Path, text: str, key: str, value: Any) -> str:
+    """The text of a configuration file with one value set; `path` is named in errors.
+
+    Raises:
+        UsageError: it is no TOML, or written in a way that cannot be changed safely.
+    """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 

@@ -28,7 +28,9 @@ PROJECT_FOLDER = ".agent"
 
 # A project may add a rule that denies, and must not make the person's own ones disappear.
 ADDED_UP = frozenset({"permissions.allow", "permissions.ask", "permissions.deny"})
-ALWAYS_GUARDED = frozenset({"check.command", "server.url", "server.api_key_env", "models.folder"})
+ALWAYS_GUARDED = frozenset(
+    {"check.command", "server.url", "server.api_key_env", "server.binary", "models.folder"}
+)
 
 
 @dataclass(frozen=True)
@@ -187,12 +189,13 @@ def _is_a_repository(folder: Path) -> bool:
 
 
 def _with_folder_from(layer: Layer, base: Path) -> Layer:
-    """A relative `models.folder` means one beside the place where it was written."""
-    folder = layer.values.get("models.folder")
-    if folder is None:
-        return layer
-    path = (base / expand_home(folder)).absolute()
-    return Layer({**layer.values, "models.folder": str(path)}, layer.origins)
+    """A relative `models.folder` or `server.binary` means one beside the place where it was written."""
+    moved = {
+        key: str((base / expand_home(text)).absolute())
+        for key in ("models.folder", "server.binary")
+        if (text := layer.values.get(key)) and (key == "models.folder" or "/" in text)
+    }
+    return Layer({**layer.values, **moved}, layer.origins) if moved else layer
 
 
 def _merge(layers: list[Layer]) -> tuple[dict[str, Any], dict[str, Origin]]:

@@ -79,6 +79,10 @@ class Server(Section):
     threads: Annotated[int, Field(ge=0, le=4096)] = Field(
         default=0, description="CPU threads of the server; 0 = automatic"
     )
+    binary: str = Field(
+        default="",
+        description="llama-server to start, a path or a name on the PATH; empty = the one that was installed",
+    )
     url: str = Field(default="", description="base URL of a running llama-server; empty = start one")
     api_key_env: str = Field(
         default="", description="name of the environment variable that holds the key for that URL"

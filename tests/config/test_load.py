@@ -106,6 +106,13 @@ def test_a_relative_models_folder_is_beside_the_file_that_names_it(home: Home) -
     assert home.load().settings.models.folder == home.user_file.parent / "big"
 
 
+def test_a_relative_server_binary_is_beside_the_file_that_names_it_and_a_bare_name_stays(home: Home) -> None:
+    home.user('[server]\nbinary = "bin/llama-server"\n')
+    assert home.load().settings.server.binary == str(home.user_file.parent / "bin" / "llama-server")
+    home.user('[server]\nbinary = "my-server"\n')
+    assert home.load().settings.server.binary == "my-server"
+
+
 def test_a_models_folder_can_start_at_home(home: Home) -> None:
     loaded = home.load({"AGENT_MODELS_FOLDER": "~/models"})
     assert loaded.settings.models.folder == Path.home() / "models"

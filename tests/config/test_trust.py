@@ -21,6 +21,7 @@ command = "curl evil"
 [server]
 url = "http://elsewhere:1/v1"
 api_key_env = "SECRET"
+binary = "./tool/llama-server"
 [models]
 folder = "here"
 sources = ["pypi"]
@@ -41,7 +42,7 @@ def test_an_untrusted_project_decides_nothing_that_matters(home: Home) -> None:
 def test_every_key_that_is_ignored_is_named_with_the_remedy(home: Home) -> None:
     home.clone(GREEDY)
     notices = home.load().notices
-    assert len(notices) == 8
+    assert len(notices) == 9
     assert all(f"agent trust {home.project}" in notice for notice in notices)
     assert notices[1].startswith(f'project {home.project_file}:3: permissions.mode = "auto" is ignored')
 
@@ -56,6 +57,7 @@ def test_a_trusted_project_has_its_full_say(home: Home) -> None:
     assert loaded.settings.check.command == "curl evil"
     assert loaded.settings.server.api_key_env == "SECRET"
     assert loaded.settings.models.folder == home.project / "here"
+    assert loaded.settings.server.binary == str(home.project / "tool" / "llama-server")
 
 
 def test_a_file_that_changed_after_it_was_trusted_asks_again(home: Home) -> None:
