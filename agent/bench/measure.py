@@ -58,8 +58,8 @@ class Measurement:
     `measured_here` says that the times are those of this program's clock; prompt and decode time are then
     None for a reply that was not streamed. `prompt_tokens` are those that were evaluated, `cached_tokens`
     those that were not. `drafted` and `accepted` are None where the server says nothing about drafting, 0
-    where it says that nothing was drafted. `mean_accepted_length` is 1 + accepted / checks, with its source
-    (`metrics` or `log`). `raw` is the request and every chunk of the reply with its time of arrival.
+    where it says that nothing was drafted. `checks` is how often the target checked a draft and
+    `mean_accepted_length` 1 + accepted / checks, with its source (`metrics` or `log`). `raw` is the request and every chunk of the reply with its time of arrival.
     """
 
     prompt_id: str
@@ -76,6 +76,7 @@ class Measurement:
     measured_here: bool
     drafted: int | None = None
     accepted: int | None = None
+    checks: int | None = None
     mean_accepted_length: float | None = None
     mean_length_source: str = ""
     accepted_per_position: tuple[int, ...] = ()
@@ -131,7 +132,7 @@ async def measure(endpoint: Endpoint, prompt: BenchPrompt, options: MeasureOptio
         after = await _counters(client) if before else None
     figures = _server_figures(reader) if reader.timings else _own_figures(reader, total)
     drafts = _drafting(reader, before, after)
-    length, source = _mean_length(endpoint, drafts, log_before)
+    checks, length, source = _checks(endpoint, drafts, log_before)
     return Measurement(
         prompt_id=prompt.id,
         category=prompt.category,
@@ -141,6 +142,7 @@ async def measure(endpoint: Endpoint, prompt: BenchPrompt, options: MeasureOptio
         first_token_seconds=reader.first_piece,
         drafted=drafts.drafted if drafts else None,
         accepted=drafts.accepted if drafts else None,
+        checks=checks,
         mean_accepted_length=length,
         mean_length_source=source,
         accepted_per_position=drafts.per_position if drafts else (),
@@ -155,6 +157,7 @@ def request_body(prompt: BenchPrompt, options: MeasureOptions) -> dict[str, Any]
         "model": options.model,
         "messages": [dict(message) for message in prompt.messages],
         **({"tools": [dict(tool) for tool in prompt.tools]} if prompt.tools else {}),
+        **prompt.request,
         **options.sampling,
         "max_tokens": _first(options.max_tokens, prompt.max_tokens, DEFAULT_MAX_TOKENS),
         "temperature": _first(options.temperature, prompt.temperature, DEFAULT_TEMPERATURE),
@@ -289,15 +292,18 @@ def _drafting(
     return DraftCounters(0, drafted, accepted)
 
 
-def _mean_length(
+def _checks(
     endpoint: Endpoint, drafts: DraftCounters | None, log_before: int
-) -> tuple[float | None, str]:
+) -> tuple[int | None, float | None, str]:
+    """How often a draft was checked, the mean length that follows from it, and where that is from."""
     if not drafts or not drafts.drafted:
-        return None, ""
+        return None, None, ""
     if drafts.mean_length is not None:
-        return drafts.mean_length, "metrics"
+        return drafts.drafts, drafts.mean_length, "metrics"
     length = mean_length_in_log(endpoint.log_file, log_before, drafts.drafted, drafts.accepted)
-    return length, "log" if length is not None else ""
+    if length is None:
+        return None, None, ""
+    return round(drafts.accepted / (length - 1)) if length > 1 else None, length, "log"
 
 
 def _first(*values: Any) -> Any:

@@ -1,7 +1,7 @@
 """A prompt of a benchmark: one request, the same for every server."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -9,8 +9,9 @@ from typing import Any
 class BenchPrompt:
     """One request of a suite.
 
-    `messages` and `tools` are sent as they are. `max_tokens` and `temperature` are the suite's own and give
-    way to `MeasureOptions`; None leaves them to its defaults. `category` groups rows of a report.
+    `messages` and `tools` are sent as they are, `request` is what else belongs to it (tool_choice ...).
+    `max_tokens` and `temperature` are the suite's own and give way to `MeasureOptions`; None leaves them to
+    its defaults. `category` groups rows of a report.
     """
 
     id: str
@@ -18,6 +19,7 @@ class BenchPrompt:
     messages: tuple[Mapping[str, Any], ...]
     title: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     temperature: float | None = None
 
