@@ -35,6 +35,14 @@ class EditTool:
     def __init__(self) -> None:
         self.description = description_of(self.name)
 
+    def preview(self, params: EditParams, context: ToolContext) -> ToolResult:
+        """What `run` would give now, with nothing changed."""
+        try:
+            planned = _plan(params, context)
+        except RefusalError as refusal:
+            return ToolResult(presentable(str(refusal)), is_error=True)
+        return ToolResult(planned.said, diffs=(planned.diff,))
+
     async def run(self, params: EditParams, context: ToolContext) -> ToolResult:
         try:
             return _edit(params, context)
@@ -44,7 +52,24 @@ class EditTool:
             return ToolResult(error.message, is_error=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    path: Path
+    data: bytes
+    diff: FileDiff
+    said: str
+
+
 def _edit(params: EditParams, context: ToolContext) -> ToolResult:
+    planned = _plan(params, context)
+    context.ledger.before_change(planned.path)
+    replace_file(context.workspace, planned.path, planned.data)
+    context.ledger.record(planned.path)
+    return ToolResult(planned.said, diffs=(planned.diff,))
+
+
+def _plan(params: EditParams, context: ToolContext) -> _Planned:
+    """What the edit comes to, without doing it."""
     path = resolve(context.workspace, params.path)
     name = shown(context.workspace, path)
     _, before = load_text(context.workspace, path)
@@ -58,15 +83,13 @@ def _edit(params: EditParams, context: ToolContext) -> ToolResult:
     text = content.with_replacements((match.start, match.end, match.replacement) for match in chosen)
     if text == before.text:
         raise RefusalError(f"Nothing changed: {name} already reads like new there. Go on with the next step.")
-    new_data = encoded(name, text, before.format)
-    context.ledger.before_change(path)
-    replace_file(context.workspace, path, new_data)
-    context.ledger.record(path)
     lines = _line_numbers(content, chosen)
     note = "" if found.level == "exact" else f" ({found.level} differed and was adapted)"
-    return ToolResult(
+    return _Planned(
+        path,
+        encoded(name, text, before.format),
+        FileDiff(name, presentable(before.text), presentable(text)),
         f"Edited {name} at line {lines}{note}.",
-        diffs=(FileDiff(name, presentable(before.text), presentable(text)),),
     )
 
 

@@ -1,5 +1,6 @@
 """Creating files, and replacing files that the model knows."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -27,6 +28,16 @@ class WriteTool:
     def __init__(self) -> None:
         self.description = description_of(self.name)
 
+    def preview(self, params: WriteParams, context: ToolContext) -> ToolResult:
+        """What `run` would give now, with nothing changed."""
+        try:
+            planned = _plan(params, context)
+        except RefusalError as refusal:
+            return ToolResult(presentable(str(refusal)), is_error=True)
+        except OSError as error:
+            return ToolResult(f"{params.path} cannot be written: {reason(error)}.", is_error=True)
+        return ToolResult(planned.said, diffs=(planned.diff,))
+
     async def run(self, params: WriteParams, context: ToolContext) -> ToolResult:
         try:
             return _write(params, context)
@@ -38,7 +49,24 @@ class WriteTool:
             return ToolResult(f"{params.path} cannot be written: {reason(error)}.", is_error=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    path: Path
+    data: bytes
+    diff: FileDiff
+    said: str
+
+
 def _write(params: WriteParams, context: ToolContext) -> ToolResult:
+    planned = _plan(params, context)
+    context.ledger.before_change(planned.path)
+    replace_file(context.workspace, planned.path, planned.data)
+    context.ledger.record(planned.path)
+    return ToolResult(planned.said, diffs=(planned.diff,))
+
+
+def _plan(params: WriteParams, context: ToolContext) -> _Planned:
+    """What the call comes to, without doing it."""
     path = resolve(context.workspace, params.path)
     name = shown(context.workspace, path)
     if is_folder(path):
@@ -56,14 +84,13 @@ def _write(params: WriteParams, context: ToolContext) -> ToolResult:
                 f"Nothing changed: {name} already has exactly this content. Go on with the next step."
             )
         _require_known(path, name, data, context)
-    context.ledger.before_change(path)
-    replace_file(context.workspace, path, new_data)
-    context.ledger.record(path)
     lines = text.count(LF) + (not text.endswith(LF) and bool(text))
     note = f" {removed[:1].upper()}{removed[1:]} were removed." if removed else ""
-    return ToolResult(
+    return _Planned(
+        path,
+        new_data,
+        FileDiff(name, presentable(before.text) if exists else None, presentable(text)),
         f"{'Replaced' if exists else 'Created'} {name}, {lines} lines.{note}",
-        diffs=(FileDiff(name, presentable(before.text) if exists else None, presentable(text)),),
     )
 
 

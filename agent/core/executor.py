@@ -21,10 +21,14 @@ LEAST_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """`reason` is shown to people and, for a denial, to the model."""
+    """`reason` is shown to people and, for a denial, to the model.
+
+    `hopeless` says that the call was not refused, but cannot do what it is meant to; `reason` tells why.
+    """
 
     allowed: bool
     reason: str
+    hopeless: bool = False
 
 
 class Gate(Protocol):
@@ -105,6 +109,9 @@ class ToolExecutor:
         try:
             verdict = await unless_cancelled(self._gate.decide(tool, call.arguments), cancel)
         except InterruptedRunError:
+            return
+        if verdict.hopeless:
+            yield _Ended("error", ToolResult(verdict.reason, is_error=True))
             return
         if not verdict.allowed:
             denied = ToolResult(f"Denied: {verdict.reason}", is_error=True)

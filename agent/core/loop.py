@@ -19,7 +19,7 @@ from agent.core.events import (
 )
 from agent.core.guide import Offer
 from agent.core.limits import TimeLimit, TurnState
-from agent.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from agent.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, broken_off
 from agent.core.model import ModelItem, Reply
 from agent.core.stats import total
 from agent.core.turn import Conversation, Ending, TurnServices
@@ -38,7 +38,7 @@ async def run_turn(conversation: Conversation, prompt: str, services: TurnServic
     deadline = next((guard for guard in services.guards if isinstance(guard, TimeLimit)), None)
     async with halting(services.cancel, deadline.remaining if deadline else None) as halt:
         turn = _Turn(conversation, services, halt, deadline)
-        if 0 < conversation.requested == len(conversation.messages):
+        if conversation.lacks_reply:
             yield PrefixBroken(cause="the last request has no reply in the conversation")
         conversation.add(UserMessage(prompt))
         yield UserMessageAdded(text=prompt)
@@ -103,6 +103,9 @@ class _Turn:
     async def step(self) -> AsyncIterator[Event]:
         """One request to the model, and what follows from the reply."""
         self._state.begin_step()
+        for text in self._services.inbox.take() if self._services.inbox else ():
+            self._conversation.add(UserMessage(text))
+            yield UserMessageAdded(text=text)
         yield StepStarted(step=self._state.steps)
         reply: Reply | None = None
         async with closing(self._generate()) as items:
@@ -141,6 +144,7 @@ class _Turn:
 
     async def _act_on(self, reply: Reply) -> AsyncIterator[Event]:
         if reply.stop_reason == "cancelled":
+            self._conversation.add(broken_off(reply.message))
             self._ending = self._halted()
         elif reply.stop_reason == "overflow":
             self._ending = Ending("context_full", "", reply.error)
@@ -166,9 +170,8 @@ class _Turn:
         """
         self._bad_replies += 1
         if self._bad_replies >= BAD_REPLIES_ALLOWED:
-            self._ending = Ending(
-                "gave_up", "", f"{BAD_REPLIES_ALLOWED} replies in a row were unusable: {reply.problem}"
-            )
+            detail = f"{BAD_REPLIES_ALLOWED} replies in a row were unusable: {reply.problem}"
+            self._ending = Ending("gave_up", "", detail)
             return []
         self._conversation.add(UserMessage(reply.problem))
         return [

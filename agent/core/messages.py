@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+INTERRUPTED = "(interrupted)"
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call that the model asked for. `raw_arguments` is the text as it was generated.
@@ -48,6 +51,14 @@ class ToolMessage:
     tool_name: str
     text: str
     is_error: bool = False
+
+
+def broken_off(message: AssistantMessage) -> AssistantMessage:
+    """A reply that was interrupted, as it can stay in a conversation: without calls, and never empty.
+
+    The server's slot holds what was generated so far, and templates want the two sides to take turns.
+    """
+    return AssistantMessage(message.text if message.text.strip() else INTERRUPTED, message.reasoning)
 
 
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage

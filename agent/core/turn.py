@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from agent.core.events import TurnReason
 from agent.core.executor import ToolExecutor
 from agent.core.guide import Guide
+from agent.core.inbox import Inbox
 from agent.core.limits import Guard
-from agent.core.messages import Message
+from agent.core.messages import AssistantMessage, Message
 from agent.core.model import Model
 from agent.core.verifier import Verifier
 
@@ -26,13 +27,21 @@ class Conversation:
     def add(self, message: Message) -> None:
         self.messages.append(message)
 
+    @property
+    def lacks_reply(self) -> bool:
+        """Whether the last request was not answered by what follows it, so the next one cannot extend it."""
+        if not 0 < self.requested <= len(self.messages):
+            return False
+        return not isinstance(next(iter(self.messages[self.requested :]), None), AssistantMessage)
+
 
 @dataclass(slots=True, kw_only=True)
 class TurnServices:
     """What a turn works with. `cancel` may be set at any time from the same event loop.
 
     A `TimeLimit` among the guards also stops whatever is running when its time is up. `guide` narrows
-    what each reply may be; without one everything is allowed.
+    what each reply may be; without one everything is allowed. `inbox` has what a person says meanwhile; it
+    is put before each request.
     """
 
     model: Model
@@ -40,6 +49,7 @@ class TurnServices:
     guards: Sequence[Guard]
     verifier: Verifier | None = None
     guide: Guide | None = None
+    inbox: Inbox | None = None
     reply_tokens: int = 2048
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -106,7 +106,18 @@ def _seconds(record: Record) -> str:
         return "? s"
 
 
-_SILENT = frozenset({"turn_started", "step_started", "server_state", "session_started", "step_finished"})
+_SILENT = frozenset(
+    {
+        "turn_started",
+        "step_started",
+        "server_state",
+        "session_started",
+        "step_finished",
+        "message",
+        "history",
+        "context_status",
+    }
+)
 
 _WRITERS = {
     "session": _session,

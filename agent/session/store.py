@@ -23,7 +23,7 @@ FORMAT_VERSION = 1
 EVENTS_NAME = "events.jsonl"
 REDACTED = "[redacted]"
 
-SessionKind = Literal["run", "undo"]
+SessionKind = Literal["run", "chat", "undo"]
 
 _ID_TIME = "%Y%m%d-%H%M%S"
 _SHORTEST_SECRET = 6
@@ -57,7 +57,7 @@ class Machine:
 
 
 class SessionStore:
-    """The open record of a running session, held by one process. Use `create`, and close it.
+    """The open record of a running session, held by one process. Use `create` or `reopen`, and close it.
 
     Attributes:
         id: sorts by start time; a random end keeps two processes apart.
@@ -66,7 +66,13 @@ class SessionStore:
     """
 
     def __init__(
-        self, folder: Path, secrets: Iterable[str], report: Callable[[str], None] | None, write: Write
+        self,
+        folder: Path,
+        secrets: Iterable[str],
+        report: Callable[[str], None] | None,
+        write: Write,
+        *,
+        exclusive: bool = True,
     ) -> None:
         self.folder = folder
         self.id = folder.name
@@ -74,9 +80,13 @@ class SessionStore:
         self._secrets = tuple(secrets)
         self._report = report
         self._failed = False
-        self._lines = LineAppender(self.path, exclusive=True, write=write)
+        self._lines = LineAppender(self.path, exclusive=exclusive, write=write)
         # Tells undo and the pruning of other processes that this session is alive; ends with the process.
-        fcntl.flock(self._lines.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(self._lines.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lines.close()
+            raise
 
     @classmethod
     def create(
@@ -123,6 +133,35 @@ class SessionStore:
             )
         )
         return store
+
+    @classmethod
+    def reopen(
+        cls,
+        folder: Path,
+        *,
+        secrets: Iterable[str] = (),
+        report: Callable[[str], None] | None = None,
+        machine: Machine = Machine(),
+    ) -> "SessionStore":
+        """Goes on with a session that has ended, however it ended.
+
+        Raises:
+            UsageError: another process is recording it, or it cannot be opened.
+        """
+        try:
+            return cls(folder, secrets, report, machine.write, exclusive=False)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"session {folder.name} is open in another program",
+                "close it there, or go on in a copy of it (a fork)",
+            ) from error
+        except OSError as error:
+            raise UsageError(f"cannot open session {folder.name}: {error.strerror or error}") from error
+
+    def hide(self, secret: str) -> None:
+        """Keeps one more secret out of what is recorded from now on."""
+        if secret:
+            self._secrets = (*self._secrets, secret)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Adds one event. Never raises for a record or disk that cannot be written, see `create`."""

@@ -120,13 +120,18 @@ def plan_undo(session: Path, workspace: Path) -> UndoPlan:
 
 
 def undo(
-    state_folder: Path, workspace: Path, session: str | None = None, *, replace: Replace = os.replace
+    state_folder: Path,
+    workspace: Path,
+    session: str | None = None,
+    *,
+    replace: Replace = os.replace,
+    own: str = "",
 ) -> UndoResult:
     """Puts back every file that a session's file tools changed, by default the newest session's.
 
     Files get their old bytes and permissions, links their target; created files are deleted, and so are
     the folders that were created for them unless something else is in there. `replace` stands in for
-    `os.replace`.
+    `os.replace`. `own` is the id of the session that asks, which may still be open.
 
     Raises:
         UndoRefusedError: a file was changed by somebody else; nothing was changed.
@@ -138,7 +143,7 @@ def undo(
         folder = newest_undoable(state_folder, workspace)
     else:
         folder = find_session(state_folder, workspace, session)
-    if is_active(folder):
+    if folder.name != own and is_active(folder):
         raise UsageError(f"session {folder.name} is still running", "stop it first")
     plan = plan_undo(folder, workspace)
     if plan.conflicts:
