@@ -13,7 +13,6 @@ import os
 import re
 import shlex
 import tempfile
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,20 +20,13 @@ from pathlib import Path
 
 from agent.core.errors import AgentError, UsageError
 from agent.repo.git_process import (
-    FOREIGN_VARIABLES,
     MISSING,
-    QUIET_VARIABLES,
-    SAFE_CONFIG,
-    Answer,
     ask,
     ask_for_names,
 )
-from agent.repo.selection import is_folder, sort_out
+from agent.repo.git_write import Plumbing, nul_ended, update_index, write_trees
+from agent.repo.selection import sort_out
 from agent.repo.state import RepoState, fingerprints, has_changed, operation_in, parse_status
-
-_WRITE_SECONDS = 60.0
-_LOCK_ATTEMPTS = 20
-_LOCK_PAUSE_SECONDS = 0.1
 
 _IDENTITY_HINT = (
     'tell git who you are: git config --global user.name "Your Name" && '
@@ -56,9 +48,15 @@ class CommitResult:
     note: str = ""
 
 
-async def inspect(workspace: Path, *, environment: Mapping[str, str] | None = None) -> RepoState:
-    """What the repository around `workspace` is like. Never raises: `problem` says what is in the way."""
-    return await asyncio.to_thread(_inspect, workspace, os.environ if environment is None else environment)
+async def inspect(
+    workspace: Path, *, environment: Mapping[str, str] | None = None, with_fingerprints: bool = True
+) -> RepoState:
+    """What the repository around `workspace` is like. Never raises: `problem` says what is in the way.
+
+    Without fingerprints no file is read, and `changed_since` has nothing to compare with.
+    """
+    variables = os.environ if environment is None else environment
+    return await asyncio.to_thread(_inspect, workspace, variables, with_fingerprints=with_fingerprints)
 
 
 async def changed_since(before: RepoState, ledger_changed: Iterable[Path] = ()) -> list[Path]:
@@ -283,7 +281,7 @@ def _require_identity(state: RepoState) -> None:
 def _create_branch(workspace: Path, name: str) -> None:
     state = _usable(workspace)
     reference = _new_reference(state, name)
-    git = _Plumbing(state)
+    git = Plumbing(state)
     if state.head is None:
         git.run("symbolic-ref", "HEAD", reference)
         return
@@ -308,106 +306,27 @@ def _commit_paths(
         return CommitResult(None, skipped=skipped, note="nothing to commit")
     _require_identity(state)
     with tempfile.TemporaryDirectory(prefix="agent-index-") as scratch:
-        git = _Plumbing(state, Path(scratch) / "index")
-        old_tree, new_tree = _write_trees(git, state, wanted)
+        git = Plumbing(state, Path(scratch) / "index")
+        old_tree, new_tree = write_trees(git, state, wanted)
         if new_tree == old_tree:
             return CommitResult(None, skipped=skipped, note="nothing to commit")
         parents = ["-p", state.head] if state.head else []
         commit = git.run("commit-tree", new_tree, *parents, data=f"{message}\n".encode())
         subject = f"commit{'' if state.head else ' (initial)'}: {message.splitlines()[0]}"
         git.run("update-ref", "-m", subject, "HEAD", commit, state.head or "0" * len(commit))
-    note = _update_index(state, old_tree, new_tree)
+    note = update_index(state, old_tree, new_tree)
     if state.is_detached and not note:
         note = "the commit is on no branch, because HEAD is detached"
     return CommitResult(commit, tuple(sorted(wanted)), skipped, note)
-
-
-class _Plumbing:
-    """Runs git commands that write, through GitPython, on the repository and index that are meant."""
-
-    def __init__(self, state: RepoState, index: Path | None = None) -> None:
-        import git
-
-        environment = {name: "" for name in FOREIGN_VARIABLES if name in os.environ}
-        if "GIT_OBJECT_DIRECTORY" in environment:
-            environment["GIT_OBJECT_DIRECTORY"] = str(state.common_dir / "objects")
-        environment |= QUIET_VARIABLES
-        environment["GIT_DIR"] = str(state.git_dir)
-        environment["GIT_COMMON_DIR"] = str(state.common_dir)
-        environment["GIT_WORK_TREE"] = str(state.root)
-        environment["GIT_INDEX_FILE"] = str(index or state.git_dir / "index")
-        self._git = git.Git(state.root)
-        self._git.update_environment(**environment)
-        self._git.set_persistent_git_options(c=list(SAFE_CONFIG))
-
-    def run(self, command: str, *arguments: str, data: bytes = b"") -> str:
-        """The output of a git command that reads `data`, without the last line end.
-
-        Raises:
-            AgentError: git refused or took longer than a minute.
-        """
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(data)
-            stdin.seek(0)
-            code, output, complaint = getattr(self._git, command.replace("-", "_"))(
-                *arguments,
-                istream=stdin,
-                with_extended_output=True,
-                with_exceptions=False,
-                kill_after_timeout=_WRITE_SECONDS,
-            )
-        if code != 0:
-            raise AgentError(f"git {command} failed: {Answer(code, b'', complaint).first_error}")
-        return output
-
-
-def _write_trees(git: _Plumbing, state: RepoState, wanted: Sequence[str]) -> tuple[str, str]:
-    """The ids of the last commit's tree and of the same tree with the present content of `wanted`."""
-    git.run("read-tree", state.head or "--empty")
-    old_tree = git.run("write-tree")
-    present = [
-        name for name in wanted if os.path.lexists(state.root / name) and not is_folder(state.root / name)
-    ]
-    gone = sorted(set(wanted) - set(present))
-    # First what is gone: a file can have made way for a folder of the same name.
-    git.run("update-index", "-z", "--force-remove", "--stdin", data=_nul_ended(gone))
-    git.run("update-index", "-z", "--add", "--remove", "--stdin", data=_nul_ended(present))
-    return old_tree, git.run("write-tree")
-
-
-def _update_index(state: RepoState, old_tree: str, new_tree: str) -> str:
-    """Takes the commit's files over into the index. A note for people if that is not possible."""
-    listing = ask(state.root, ["diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", old_tree, new_tree])
-    words = os.fsdecode(listing.output).split("\0")
-    entries = bytearray()
-    for meta, name in zip(words[::2], words[1::2], strict=False):
-        _, mode, _, content, _ = meta.split(" ")
-        entries += os.fsencode(f"{mode if mode != '000000' else '0'} {content}\t{name}\0")
-    git = _Plumbing(state)
-    problem = ""
-    for _ in range(_LOCK_ATTEMPTS):
-        try:
-            git.run("update-index", "-z", "--index-info", data=bytes(entries))
-            return ""
-        except AgentError as error:
-            problem = error.message
-            if "index.lock" not in problem:
-                break
-            time.sleep(_LOCK_PAUSE_SECONDS)  # another git is at work in this repository
-    return f"the commit is made, but its files look changed until you run git add on them ({problem})"
 
 
 def _ignored(state: RepoState, names: Sequence[str]) -> set[str]:
     if not names:
         return set()
     # A name that begins with a colon would be taken for a pattern.
-    data = _nul_ended(f"./{name}" for name in names)
+    data = nul_ended(f"./{name}" for name in names)
     answer = ask(state.root, ["check-ignore", "-z", "--stdin"], data=data)
     return {os.fsdecode(name).removeprefix("./") for name in answer.output.split(b"\0") if name}
-
-
-def _nul_ended(names: Iterable[str]) -> bytes:
-    return b"".join(os.fsencode(name) + b"\0" for name in names)
 
 
 def _usable(workspace: Path) -> RepoState:
