@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "agent.verify": ("agent.verify", "agent.core"),
     "agent.headless": ("agent.headless", "agent.core"),
     "agent.bench": ("agent.bench", "agent.core", "agent.server.record"),
+    "agent.ui": ("agent.ui", "agent.core"),
     "agent.app": ("agent", "tools"),
     "agent.cli": ("agent.cli", "agent.app", "agent.config", "agent.resources", "agent.core"),
     "tools": ("tools", "agent.core"),
@@ -33,6 +34,7 @@ MAY_IMPORT = {
 # Commands that are about one room and nothing else go there without the composition root.
 ALSO = {
     "agent.cli.server": ("agent.server",),
+    "agent.cli.server_install": ("agent.server",),
     "agent.cli.model": ("agent.server",),
     "agent.cli.profile": ("agent.server",),
     "agent.cli.session": ("agent.session",),

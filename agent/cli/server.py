@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.cli.server_install import add_actions
+
 if TYPE_CHECKING:
     from agent.app.serving import Serving
     from agent.server.caps import Capabilities
@@ -44,6 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     logs.add_argument("-f", "--follow", action="store_true", help="go on printing what is added")
     logs.set_defaults(func=run_logs)
     _add_command(actions)
+    add_actions(actions)
 
 
 def _add_command(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -65,7 +65,9 @@ def install_folder(servers_folder: Path, name: str, version: str) -> Path:
 def installed(servers_folder: Path) -> list[Installed]:
     """Every complete installation, the newest first. What is damaged or half there is left out."""
     chosen = chosen_keys(servers_folder)
-    found = [_read(note, chosen) for note in servers_folder.glob(f"*/{NOTE}")]
+    # A name with a dot in front is one that is being put together, or was about to be removed.
+    notes = [note for note in servers_folder.glob(f"*/{NOTE}") if not note.parent.name.startswith(".")]
+    found = [_read(note, chosen) for note in notes]
     complete = [one for one in found if one is not None]
     return sorted(complete, key=lambda one: (one.installed_at, one.key), reverse=True)
 
