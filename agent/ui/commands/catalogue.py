@@ -1,0 +1,93 @@
+"""All slash commands, and how a line becomes one of them."""
+
+import difflib
+from collections.abc import Sequence
+
+from agent.core.errors import UsageError
+from agent.ui.commands import look, machine, session
+from agent.ui.commands.command import Command, Host
+from agent.ui.entry.fuzzy import best
+from agent.ui.text import one_line
+from agent.ui.widgets.menu import Choice
+
+
+async def show_help(host: Host, argument: str) -> None:
+    if argument:
+        command = find(argument.removeprefix("/"))
+        more = f"\n{command.help}" if command.help else ""
+        also = f"\nalso: {', '.join('/' + alias for alias in command.aliases)}" if command.aliases else ""
+        host.tell(f"{command.usage}\n{command.summary}{more}{also}")
+        return
+    wide = max(len(command.usage) for command in ALL)
+    lines = [f"{command.usage.ljust(wide)}  {command.summary}" for command in ALL]
+    host.show_page("Help", "\n".join([*lines, "", *_TYPING]))
+
+
+_TYPING = (
+    "@path         a file or folder; @path:10-20 only these lines",
+    "!command      runs a shell command, and the model sees its output",
+    "!!command     the same, kept away from the model",
+    "Enter         sends; while the model works it steers: delivered after the current tool",
+    "Alt+Enter     queues for after this turn",
+    "Esc           interrupts, and gives queued text back",
+    "/keys         all keys",
+)
+
+HELP = Command(name="help", summary="this list, or one command", run=show_help, takes="[command]")
+ALL: Sequence[Command] = sorted(
+    (HELP, *session.COMMANDS, *machine.COMMANDS, *look.COMMANDS), key=lambda command: command.name
+)
+
+
+def find(name: str) -> Command:
+    """The command of that name or alias.
+
+    Raises:
+        UsageError: there is none; names the closest one.
+    """
+    for command in ALL:
+        if name == command.name or name in command.aliases:
+            return command
+    names = [known for command in ALL for known in (command.name, *command.aliases)]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    starts = [known for known in names if name and known.startswith(name)]
+    guess = (starts or close or [""])[0]
+    raise UsageError(
+        f"there is no command /{one_line(name, 30)}",
+        f"did you mean /{guess}?" if guess else "/help lists them",
+    )
+
+
+def parse(line: str) -> tuple[Command, str]:
+    """The command in a line such as `/resume 3f2`, and its argument.
+
+    Raises:
+        UsageError: there is no such command, or its argument is missing.
+    """
+    name, _, argument = line.strip().removeprefix("/").partition(" ")
+    command = find(name)
+    if command.needs_argument and not argument.strip():
+        raise UsageError(f"{command.usage}: {command.takes} is missing")
+    return command, argument.strip()
+
+
+def looks_like_command(text: str) -> bool:
+    """Whether a message is a command: a path such as `/etc/hosts is wrong` is not."""
+    word = text.partition("\n")[0].split(" ", 1)[0]
+    return (
+        len(word) > 1 and word[0] == "/" and word[1:].replace("-", "").isalpha() and "\n" not in text.strip()
+    )
+
+
+def choices(query: str, limit: int = 40) -> list[Choice]:
+    """Commands that fit what was typed after the slash."""
+    by_name = {command.name: command for command in ALL}
+    alias_of = {alias: command.name for command in ALL for alias in command.aliases}
+    names = best(query, [*by_name, *alias_of] if query else list(by_name), limit)
+    found = list(dict.fromkeys(alias_of.get(name, name) for name in names))
+    return [choice(by_name[name]) for name in found]
+
+
+def choice(command: Command) -> Choice:
+    value = f"/{command.name} " if command.needs_argument else f"/{command.name}"
+    return Choice(value, command.usage, command.summary)

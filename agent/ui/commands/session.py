@@ -1,0 +1,155 @@
+"""Commands about the conversation itself: begin, resume, go back, compact, export."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.core.errors import UsageError
+from agent.ui.commands.command import Command, Host
+from agent.ui.options import Opening
+from agent.ui.result_text import as_text, diffs_in
+from agent.ui.text import one_line
+from agent.ui.widgets.menu import Choice
+
+INIT_REQUEST = """Write AGENTS.md in the root of this repository, for a coding assistant that works here
+later. Look at the files first. Say in at most 60 short lines: what the project is, how to build, test and lint
+it (commands that exist here), where things are, and the rules that the code follows. If the file exists,
+improve it."""
+
+
+async def new(host: Host, _argument: str) -> None:
+    facts = host.facts
+    await host.reopen(Opening(profile=facts.profile if facts else "", mode=facts.mode if facts else None))
+
+
+async def resume(host: Host, argument: str) -> None:
+    if argument:
+        await host.reopen(Opening(resume=argument))
+        return
+    choices = session_choices(await host.service("sessions"))
+    if not choices:
+        host.tell("No earlier session of this folder is recorded.")
+        return
+    chosen = await host.pick("Resume a session", choices)
+    if chosen is not None:
+        await host.reopen(Opening(resume=chosen.value))
+
+
+def session_choices(rows: Any) -> list[Choice]:
+    """Choices of what the service `sessions` answers: rows with an id, and whatever else is known."""
+    choices = []
+    for row in rows or ():
+        found = row if isinstance(row, Mapping) else {name: getattr(row, name, "") for name in _ROW}
+        identity = str(found.get("id") or found.get("session_id") or "")
+        if not identity:
+            continue
+        title = one_line(
+            str(found.get("title") or found.get("first_prompt") or found.get("task") or identity), 80
+        )
+        when = one_line(str(found.get("when") or found.get("updated") or found.get("started") or ""), 40)
+        choices.append(Choice(identity, title, when))
+    return choices
+
+
+_ROW = ("id", "session_id", "title", "first_prompt", "task", "when", "updated", "started")
+
+
+async def fork(host: Host, _argument: str) -> None:
+    if host.facts is None:
+        raise UsageError("there is no session to fork yet")
+    await host.reopen(Opening(resume=host.facts.session_id, fork=True))
+
+
+async def undo(host: Host, argument: str) -> None:
+    host.tell(as_text(await host.service("undo", **_what(argument))) or "Undone.")
+
+
+async def redo(host: Host, _argument: str) -> None:
+    host.tell(as_text(await host.service("redo")) or "Redone.")
+
+
+async def rewind(host: Host, argument: str) -> None:
+    words = argument.split()
+    if not words or not words[0].isdecimal():
+        raise UsageError("which turn?", "/rewind 3, or /rewind 3 chat, or /rewind 3 files")
+    what = words[1] if len(words) > 1 else "both"
+    host.tell(
+        as_text(await host.service("rewind", turn=int(words[0]), what=what)) or f"Back at turn {words[0]}."
+    )
+
+
+async def diff(host: Host, _argument: str) -> None:
+    result = await host.service("diff")
+    diffs = diffs_in(result)
+    text = "" if diffs else as_text(result)
+    if diffs:
+        host.show_diffs("Changes of this session", diffs)
+    elif text and text != "nothing":
+        host.show_page("Changes of this session", text)
+    else:
+        host.tell("This session changed no file.")
+
+
+async def compact(host: Host, argument: str) -> None:
+    host.tell(as_text(await host.service("compact", focus=argument)) or "The conversation is shorter now.")
+
+
+async def context(host: Host, _argument: str) -> None:
+    host.show_page("What fills the context", as_text(await host.service("context")))
+
+
+async def export(host: Host, argument: str) -> None:
+    host.tell(as_text(await host.service("export", path=argument)) or "Exported.")
+
+
+async def copy(host: Host, _argument: str) -> None:
+    if not host.last_reply:
+        host.tell("There is no reply to copy yet.")
+        return
+    how = host.copy(host.last_reply)
+    if how:
+        host.tell(f"Copied the last reply ({len(host.last_reply):,} characters), {how}.")
+    else:
+        host.tell("The terminal takes no text that long; /export writes the session to a file.", "warning")
+
+
+async def init(host: Host, _argument: str) -> None:
+    host.ask_model(INIT_REQUEST)
+
+
+def _what(argument: str) -> dict[str, Any]:
+    return {"what": argument} if argument else {}
+
+
+COMMANDS = (
+    Command(name="new", summary="begin a new session", run=new, aliases=("clear",)),
+    Command(
+        name="resume",
+        summary="go on with an earlier session",
+        run=resume,
+        takes="[id]",
+        help="Without an id it shows the sessions of this folder to choose from.",
+    ),
+    Command(name="fork", summary="go on in a copy of this session", run=fork),
+    Command(
+        name="rewind", summary="go back to an earlier turn", run=rewind, takes="[turn] [chat|files|both]"
+    ),
+    Command(
+        name="undo",
+        summary="take back what the last turn changed in files",
+        run=undo,
+        takes="[chat|files|both]",
+    ),
+    Command(name="redo", summary="bring back what was undone", run=redo),
+    Command(name="diff", summary="show what this session changed", run=diff),
+    Command(
+        name="compact",
+        summary="make the conversation shorter",
+        run=compact,
+        takes="[what to keep]",
+        help="The model sums up what was said. The next request reads the short text from the start.",
+    ),
+    Command(name="context", summary="what fills the context, in tokens and seconds", run=context),
+    Command(name="export", summary="write the session to a file", run=export, takes="[path]"),
+    Command(name="copy", summary="copy the last reply", run=copy),
+    Command(name="init", summary="have AGENTS.md written for this repository", run=init),
+)

@@ -1,0 +1,61 @@
+"""Fills the menu above the input field."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from agent.core.errors import AgentError
+from agent.ui.commands.catalogue import choices
+from agent.ui.entry.completion import Completable, mention, with_folders
+from agent.ui.entry.fuzzy import best
+from agent.ui.widgets.menu import Choice, Menu
+
+MOST_FILES = 40
+FRESH_SECONDS = 15.0
+
+ListFiles = Callable[[], Awaitable[Sequence[str]]]
+
+
+class Completer:
+    """Commands at once, files as soon as they are listed and matched in a thread.
+
+    `is_current` says whether a target still stands at the cursor, `clock` is monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        menu: Menu,
+        list_files: ListFiles,
+        is_current: Callable[[Completable], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self._menu = menu
+        self._list_files = list_files
+        self._is_current = is_current
+        self._clock = clock
+        self._names: Sequence[str] = ()
+        self._listed_at: float | None = None
+
+    async def complete(self, target: Completable | None) -> None:
+        if target is None:
+            self._menu.close()
+        elif target.kind == "command":
+            self._menu.open(choices(target.query), target)
+        else:
+            await self._complete_file(target)
+
+    async def _complete_file(self, target: Completable) -> None:
+        if not self._names:
+            await self._list()
+        found = await asyncio.to_thread(best, target.query, self._names, MOST_FILES)
+        if self._is_current(target):
+            self._menu.open([Choice(f"{mention(name)} ", name) for name in found], target)
+        if self._listed_at is not None and self._clock() - self._listed_at > FRESH_SECONDS:
+            await self._list()
+
+    async def _list(self) -> None:
+        self._listed_at = self._clock()
+        try:
+            files = await self._list_files()
+        except AgentError:
+            return
+        self._names = await asyncio.to_thread(with_folders, files)

@@ -1,0 +1,1 @@
+"""What stands behind the input field, as plain logic: history, drafts, pastes, completion."""

@@ -1,0 +1,83 @@
+"""What slash commands may do, done with the application and its session."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent.core.events import Notice
+from agent.core.handle import SessionFacts, SessionMode
+from agent.core.tool import FileDiff
+from agent.ui.clipboard import Clipboard
+from agent.ui.commands.command import Level
+from agent.ui.options import Opening
+from agent.ui.widgets.menu import Choice
+
+if TYPE_CHECKING:
+    from agent.ui.app import AgentApp
+
+
+class AppHost:
+    """Implements `agent.ui.commands.command.Host`."""
+
+    def __init__(self, app: "AgentApp") -> None:
+        self._app = app
+
+    @property
+    def facts(self) -> SessionFacts | None:
+        return self._app.facts
+
+    @property
+    def last_reply(self) -> str:
+        return self._app.bridge.last_reply if self._app.bridge else ""
+
+    async def service(self, name: str, **arguments: Any) -> Any:
+        return await self._app.live.service(name, **arguments)
+
+    def tell(self, text: str, level: Level = "info") -> None:
+        self._app.show(Notice(text=text, level=level))
+
+    def show_page(self, title: str, text: str) -> None:
+        from agent.ui.screens.page import PageScreen
+
+        self._app.push_screen(PageScreen(title, text))
+
+    def show_diffs(self, title: str, diffs: Sequence[FileDiff]) -> None:
+        from agent.ui.request_text import diff_text
+        from agent.ui.screens.page import PageScreen
+
+        self._app.push_screen(PageScreen(title, diff_text(diffs)))
+
+    async def pick(self, title: str, choices: Sequence[Choice]) -> Choice | None:
+        from agent.ui.screens.picker import PickerScreen
+
+        return await self._app.push_screen_wait(PickerScreen(title, choices))
+
+    async def reopen(self, opening: Opening) -> None:
+        await self._app.reopen(opening)
+
+    def ask_model(self, text: str) -> None:
+        self._app.send(text, "now")
+
+    def set_mode(self, mode: SessionMode) -> None:
+        self._app.set_mode(mode)
+
+    def copy(self, text: str) -> str:
+        return Clipboard(self._app.write_to_terminal, os.environ).copy(text)
+
+    def themes(self) -> list[str]:
+        return sorted(self._app.available_themes, key=lambda name: (not name.startswith("agent-"), name))
+
+    def use_theme(self, name: str) -> None:
+        self._app.theme = name
+        save = self._app.options.save_setting
+        if save is not None:
+            save("ui.theme", name)
+
+    def show_turns(self) -> None:
+        self._app.action_turns()
+
+    def key_table(self) -> Sequence[tuple[str, str, str]]:
+        return self._app.key_table()
+
+    def quit(self) -> None:
+        self._app.run_worker(self._app.leave(), exit_on_error=False)

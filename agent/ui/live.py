@@ -1,0 +1,123 @@
+"""The session behind the screen: opening it, following its events, and what waits until it is there."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+from agent.core.errors import AgentError, UsageError
+from agent.core.events import Event, Notice
+from agent.core.handle import SessionHandle
+from agent.ui.options import Opener, Opening
+
+LONGEST_HOLD_SECONDS = 0.008
+"""How long events may be shown before keys and paints get their turn."""
+
+CLOSE_SECONDS = 5.0
+
+
+class LiveSession:
+    """Holds one open session at a time.
+
+    `show` takes each event, `replay` those of a resumed session from before, `changed` is called when a
+    session was opened or could not be.
+    """
+
+    def __init__(
+        self,
+        opener: Opener,
+        *,
+        show: Callable[[Event], None],
+        replay: Callable[[Event], None],
+        changed: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._opener = opener
+        self._show = show
+        self._replay = replay
+        self._changed = changed
+        self._clock = clock
+        self.handle: SessionHandle | None = None
+        self.waiting: list[str] = []
+        """What was sent while there was no session; the first is on the screen already."""
+        self.is_opening = False
+        self.has_failed = False
+        self._follower: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.handle is not None and self.handle.facts.is_running
+
+    async def open(self, opening: Opening) -> None:
+        """Opens a session and hands over what was sent meanwhile. A failure is shown, never raised."""
+        self.is_opening = True
+        self.has_failed = False
+        self._changed()
+        try:
+            self.handle = await self._opener(opening)
+        except AgentError as error:
+            self.has_failed = True
+            self._show(Notice(text=f"{error.message}\n{error.hint}".strip(), level="error"))
+            return
+        finally:
+            self.is_opening = False
+            self._changed()
+        self._follower = asyncio.create_task(self._follow(self.handle))
+        if opening.resume:
+            await self._show_past(self.handle)
+        waiting, self.waiting = self.waiting, []
+        for text in waiting:
+            self.handle.prompt(text)
+        self._changed()
+
+    def send(self, text: str, when: Literal["now", "later"]) -> None:
+        """Begins a turn, steers the running one, or waits until there is a session."""
+        if self.handle is None:
+            self.waiting.append(text)
+        elif not self.is_running:
+            self.handle.prompt(text)
+        elif when == "now":
+            self.handle.steer(text)
+        else:
+            self.handle.follow_up(text)
+
+    def interrupt(self) -> list[str]:
+        """Ends the running turn; gives back what was queued."""
+        if self.handle is None:
+            waiting, self.waiting = self.waiting, []
+            return waiting
+        queued = self.handle.take_back_queued()
+        self.handle.cancel()
+        return queued
+
+    async def service(self, name: str, **arguments: Any) -> Any:
+        """Raises AgentError: the service is not there, or failed."""
+        if self.handle is None:
+            raise UsageError("the session is not open yet", "wait for the server, or see what it said above")
+        return await self.handle.command(name, arguments)
+
+    async def close(self) -> None:
+        """Lets go of the session; gives up after a few seconds, because a person waits."""
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            with contextlib.suppress(TimeoutError, AgentError):
+                await asyncio.wait_for(handle.close(), CLOSE_SECONDS)
+        if self._follower is not None:
+            self._follower.cancel()
+            self._follower = None
+
+    async def _follow(self, handle: SessionHandle) -> None:
+        began = self._clock()
+        async for event in handle.events():
+            self._show(event)
+            if self._clock() - began > LONGEST_HOLD_SECONDS:
+                await asyncio.sleep(0)
+                began = self._clock()
+
+    async def _show_past(self, handle: SessionHandle) -> None:
+        try:
+            events = await handle.command("history", {})
+        except AgentError:
+            return
+        for event in events or ():
+            self._replay(event)

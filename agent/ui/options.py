@@ -1,0 +1,71 @@
+"""What the interface is started with. Everything that it cannot know by itself is handed in here."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from agent.core.handle import SessionHandle, SessionMode
+
+Notify = Literal["bell", "desktop", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """Which session to open. `resume` is an id, or `last` for the newest of this workspace."""
+
+    profile: str = ""
+    mode: SessionMode | None = None
+    resume: str = ""
+    fork: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Something that is not there yet. `download_bytes` is 0 where the size is not known.
+
+    `can_fetch` says that `Setup.fetch` would bring it; else `remedy` says what a person can do.
+    """
+
+    what: str
+    remedy: str
+    download_bytes: int = 0
+    can_fetch: bool = False
+
+
+Progress = Callable[[str, int, int], None]
+"""Name, bytes done and bytes in all (0 = not known); may be called from any thread."""
+
+
+class Setup(Protocol):
+    """Looks what is missing before the first turn, and fetches it."""
+
+    async def missing(self, profile: str) -> list[Missing]: ...
+
+    async def fetch(self, profile: str, progress: Progress) -> None:
+        """Raises AgentError: it could not be fetched."""
+        ...
+
+
+Opener = Callable[[Opening], Awaitable[SessionHandle]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UiOptions:
+    """`open_session` is called after the first paint. `state_folder` None keeps no history and no drafts.
+
+    `keys` maps the name of a binding to keys with commas between them. A turn counts as long, for the
+    notice at its end, after `long_turn_seconds`.
+    """
+
+    workspace: Path
+    open_session: Opener
+    opening: Opening = Opening()
+    state_folder: Path | None = None
+    setup: Setup | None = None
+    theme: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    notify: Notify = "bell"
+    long_turn_seconds: float = 20.0
+    files: Callable[[], Awaitable[list[str]]] | None = None
+    save_setting: Callable[[str, Any], None] | None = None

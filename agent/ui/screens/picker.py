@@ -1,0 +1,85 @@
+"""A list to choose from, with a field that narrows it."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from agent.ui.entry.fuzzy import best
+from agent.ui.text import visible
+from agent.ui.widgets.menu import Choice
+
+MOST_SHOWN = 200
+
+
+class PickerScreen(ModalScreen[Choice | None]):
+    """Gives the choice, or None when the person goes back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "leave", "Back"),
+        Binding("down,ctrl+n", "move(1)", show=False),
+        Binding("up,ctrl+p", "move(-1)", show=False),
+    ]
+
+    def __init__(self, title: str, choices: Sequence[Choice], query: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._query = query
+        self._choices = choices
+        self._shown: list[Choice] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet"):
+            yield Static(Content.styled(self._title, "bold"), classes="sheet-title")
+            yield Input(value=self._query, placeholder="Type to narrow", id="picker-query", compact=True)
+            yield OptionList(id="picker-list", markup=False, compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).can_focus = False
+        self._narrow(self._query)
+        self.query_one(Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._narrow(event.value)
+
+    def on_input_submitted(self) -> None:
+        highlighted = self.query_one(OptionList).highlighted
+        self.dismiss(self._shown[highlighted] if highlighted is not None and self._shown else None)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._shown[event.option_index])
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key in ("pageup", "pagedown"):
+            event.stop()
+            self.action_move(-10 if event.key == "pageup" else 10)
+
+    def action_move(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        if self._shown:
+            at = (options.highlighted or 0) + by
+            options.highlighted = max(0, min(len(self._shown) - 1, at))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _narrow(self, query: str) -> None:
+        texts = {f"{choice.label} {choice.note}": choice for choice in self._choices}
+        self._shown = [texts[text] for text in best(query, list(texts), MOST_SHOWN)]
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options([Option(_prompt(choice)) for choice in self._shown])
+        options.highlighted = 0 if self._shown else None
+
+
+def _prompt(choice: Choice) -> Content:
+    label = visible(choice.label).replace("\n", " ⏎ ")
+    note = f"  {visible(choice.note)}" if choice.note else ""
+    return Content.assemble(label, (note, "$quiet"))

@@ -1,0 +1,154 @@
+"""The figures of every turn of the session, as a table and as small plots, and as a file."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Static
+
+from agent.ui.entry.files import write_private
+from agent.ui.meter import Turn, accepted_length, turn_records
+from agent.ui.text import count, duration, rate, share
+
+_BARS = "▁▂▃▄▅▆▇█"
+_COLUMNS = (
+    "turn",
+    "ended",
+    "steps",
+    "time",
+    "decode",
+    "prefill",
+    "accepted",
+    "a pass",
+    "cached",
+    "new",
+    "written",
+)
+
+
+class TurnsScreen(ModalScreen[None]):
+    """`export_folder` takes the files; None where none is kept. `now` gives a stamp for their names."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+c,f2,ctrl+t", "leave", "Back"),
+        Binding("j", "move(1)", show=False),
+        Binding("k", "move(-1)", show=False),
+        Binding("e", "export('json')", "JSON"),
+        Binding("c", "export('csv')", "CSV"),
+    ]
+
+    def __init__(self, turns: Sequence[Turn], export_folder: Path | None, now: Callable[[], str]) -> None:
+        super().__init__()
+        self._turns = turns
+        self._folder = export_folder
+        self._now = now
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="sheet -tall"):
+            yield Static(Content.styled("Turns of this session", "bold"), classes="sheet-title")
+            if self._turns:
+                with Horizontal(id="plots"):
+                    yield from (Static(plot) for plot in _plots(self._turns))
+                yield DataTable(id="turn-table", cursor_type="row")
+            else:
+                yield Static(Content.styled("No turn has finished yet.", "$quiet"))
+            keys = "e saves JSON · c saves CSV · Esc closes" if self._turns else "Esc closes"
+            yield Static(Content.styled(keys, "$quiet"), id="turns-foot", classes="sheet-foot")
+
+    def on_mount(self) -> None:
+        if not self._turns:
+            return
+        table: DataTable[str] = self.query_one(DataTable)
+        table.add_columns(*_COLUMNS)
+        for turn in self._turns:
+            table.add_row(*_row(turn))
+        table.move_cursor(row=len(self._turns) - 1)
+        table.focus()
+
+    def action_move(self, by: int) -> None:
+        if self._turns:
+            table = self.query_one(DataTable)
+            table.move_cursor(row=table.cursor_row + by)
+
+    def action_export(self, form: str) -> None:
+        foot = self.query_one("#turns-foot", Static)
+        if self._folder is None or not self._turns:
+            return
+        path = self._folder / f"turns-{self._now()}.{form}"
+        saved = write_private(path, as_json(self._turns) if form == "json" else as_csv(self._turns))
+        foot.update(Content(f"Saved {path}" if saved else f"{path} cannot be written"))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+def as_json(turns: Sequence[Turn]) -> str:
+    return json.dumps(turn_records(turns), indent=2) + "\n"
+
+
+def as_csv(turns: Sequence[Turn]) -> str:
+    records = turn_records(turns)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, fieldnames=list(records[0]) if records else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return stream.getvalue()
+
+
+def sparkline(values: Sequence[float | None], width: int = 24) -> str:
+    """The last `width` values as bars from zero to the greatest; a dot where there is none."""
+    shown = values[-width:]
+    top = max((value for value in shown if value is not None), default=0.0)
+    if top <= 0:
+        return "·" * len(shown)
+    steps = len(_BARS) - 1
+    return "".join("·" if value is None else _BARS[round(value / top * steps)] for value in shown)
+
+
+def _plots(turns: Sequence[Turn]) -> list[Content]:
+    stats = [turn.stats for turn in turns]
+    series: list[tuple[str, list[float | None], Callable[[float], str]]] = [
+        ("decode tok/s", [one.decode_rate for one in stats], rate),
+        ("acceptance", [one.acceptance_rate for one in stats], share),
+        ("cached", [one.cached_share for one in stats], share),
+    ]
+    plots = []
+    for name, values, show in series:
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        plots.append(
+            Content.assemble(
+                (f"{name}  ", "$quiet"),
+                (show(known[-1]), "bold"),
+                "\n",
+                (sparkline(values), "$text-primary"),
+            )
+        )
+    return plots
+
+
+def _row(turn: Turn) -> list[str]:
+    stats = turn.stats
+    length = accepted_length(stats)
+    return [
+        str(turn.number),
+        turn.reason.replace("_", " "),
+        str(turn.steps),
+        duration(turn.seconds),
+        "-" if stats.decode_rate is None else rate(stats.decode_rate),
+        "-" if stats.prefill_rate is None else rate(stats.prefill_rate),
+        "-" if stats.acceptance_rate is None else share(stats.acceptance_rate),
+        "-" if length is None else f"{length:.1f}",
+        count(stats.cached_tokens),
+        count(stats.prompt_tokens),
+        count(stats.decoded_tokens),
+    ]

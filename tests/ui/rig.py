@@ -1,0 +1,97 @@
+"""An application with a played session behind it, and a plain list as its conversation."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from agent.core.events import Event, Notice, TextDelta
+from agent.core.handle import SessionHandle
+from agent.ui.app import AgentApp
+from agent.ui.options import Opening, UiOptions
+from tests.fakes.fake_handle import FakeHandle
+
+SIZES = ((80, 24), (120, 40), (200, 60))
+
+
+class PlainConversation(Static):
+    """Keeps what it is shown, as text."""
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+        self.events: list[Event] = []
+        self.lines: list[str] = []
+
+    def show(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, Notice | TextDelta):
+            self._add(event.text)
+
+    def add_user(self, text: str) -> None:
+        self._add(f"> {text}")
+
+    def clear(self) -> None:
+        self.events.clear()
+        self.lines.clear()
+        self.update("")
+
+    def _add(self, line: str) -> None:
+        self.lines.append(line)
+        self.update("\n".join(self.lines))
+
+
+@dataclass
+class Clock:
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Rig:
+    """`handles` are given out one for each opening; the last one again and again."""
+
+    handles: list[FakeHandle] = field(default_factory=lambda: [FakeHandle()])
+    options: dict[str, Any] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock)
+    openings: list[Opening] = field(default_factory=list)
+    conversation: PlainConversation = field(default_factory=PlainConversation)
+
+    def __post_init__(self) -> None:
+        options = {"workspace": Path("/work/here"), "open_session": self._open, **self.options}
+        self.app = AgentApp(UiOptions(**options), lambda: self.conversation, self.clock)
+
+    async def _open(self, opening: Opening) -> SessionHandle:
+        self.openings.append(opening)
+        return self.handles[min(len(self.openings), len(self.handles)) - 1]
+
+    @property
+    def handle(self) -> FakeHandle:
+        return self.handles[max(0, min(len(self.openings), len(self.handles)) - 1)]
+
+    @property
+    def lines(self) -> list[str]:
+        return self.conversation.lines
+
+
+async def settle(pilot: Pilot[Any], rig: Rig) -> None:
+    """Waits until the session is open and nothing is left to do."""
+    for _ in range(200):
+        await pilot.pause()
+        if rig.app.facts is not None:
+            break
+    await rest(pilot)
+
+
+async def rest(pilot: Pilot[Any]) -> None:
+    await pilot.pause()
+    await pilot.app.workers.wait_for_complete([w for w in pilot.app.workers if w.group != "keep"])
+    await pilot.pause()
+
+
+async def type_text(pilot: Pilot[Any], text: str) -> None:
+    names = {" ": "space", "\n": "ctrl+j"}
+    await pilot.press(*[names.get(character, character) for character in text])
