@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from agent.core.events import Prefill, ReasoningDelta, Retry, TextDelta, ToolCallDelta
+from agent.core.events import Notice, Prefill, ReasoningDelta, Retry, TextDelta, ToolCallDelta
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
 from agent.core.stats import StepStats
@@ -28,7 +28,7 @@ class Reply:
     error: str = ""
 
 
-ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Prefill | Retry | Reply
+ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Prefill | Retry | Notice | Reply
 
 
 class Model(Protocol):

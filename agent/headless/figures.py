@@ -10,12 +10,25 @@ def figures_line(stats: StepStats) -> str:
         parts.append(f"decode {stats.decode_rate:.1f} tok/s")
     if stats.prefill_rate is not None:
         parts.append(f"prefill {stats.prefill_rate:.1f} tok/s")
+    if stats.source == "measured" and parts:
+        parts.append("measured here")
     if stats.acceptance_rate is not None:
-        share = f"{stats.accepted}/{stats.drafted}"
-        parts.append(f"acceptance {stats.acceptance_rate:.0%} ({share} drafted tokens)")
+        parts.append(_acceptance(stats, stats.acceptance_rate))
     if stats.cached_share is not None:
         total = stats.cached_tokens + stats.prompt_tokens
         parts.append(f"prompt cache {stats.cached_share:.0%} ({stats.cached_tokens}/{total} tokens)")
-    if stats.source == "measured" and parts:
-        parts.append("measured here")
     return " · ".join(parts)
+
+
+def token_count(stats: StepStats) -> str:
+    """How much was generated; pieces where the server counted no tokens."""
+    return (
+        f"{stats.decoded_tokens} tokens" if stats.counted else f"{stats.decoded_tokens} pieces (not counted)"
+    )
+
+
+def _acceptance(stats: StepStats, rate: float) -> str:
+    details = [f"{stats.accepted}/{stats.drafted} drafted tokens"] if stats.drafted else []
+    if stats.draft_source == "engine metrics":
+        details.append("engine metrics")
+    return f"acceptance {rate:.0%} ({', '.join(details)})" if details else f"acceptance {rate:.0%}"

@@ -63,8 +63,12 @@ def stats_record(stats: StepStats) -> dict[str, Any]:
         "drafted_tokens": stats.drafted,
         "accepted_tokens": stats.accepted,
         "acceptance_rate": _rounded(stats.acceptance_rate, 4),
+        "accepted_length": _rounded(stats.accepted_length),
+        "accepted_by_position": list(stats.accepted_by_position),
         "cached_share": _rounded(stats.cached_share, 4),
         "source": stats.source,
+        "draft_source": stats.draft_source,
+        "counted": stats.counted,
     }
 
 

@@ -21,7 +21,7 @@ from agent.core.events import (
     TurnFinished,
 )
 from agent.core.tool import FileDiff
-from agent.headless.figures import figures_line
+from agent.headless.figures import figures_line, token_count
 
 _ARGUMENT_CHARACTERS = 100
 _RESULT_LINES = 6
@@ -151,7 +151,7 @@ class TextFront:
     def _step_finished(self, event: StepFinished) -> None:
         figures = figures_line(event.stats)
         if figures:
-            self._line(f"  step {event.step}: {event.stats.decoded_tokens} tokens, {figures}", _FAINT)
+            self._line(f"  step {event.step}: {token_count(event.stats)}, {figures}", _FAINT)
 
     def _block(self, text: str) -> None:
         for line in text.splitlines():

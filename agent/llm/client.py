@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.core.cancel import closing
-from agent.core.events import Retry
+from agent.core.events import Notice, Retry
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
 from agent.core.model import ModelItem, Reply
 from agent.llm.draft import Draft
 from agent.llm.failures import Failure, classify
-from agent.llm.protocol import ToolProtocol, to_wire
+from agent.llm.habits import ServerHabits
+from agent.llm.metrics import MetricsKind, MetricsWatch
+from agent.llm.protocol import ToolProtocol
 from agent.llm.repetition import goes_in_circles
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ UNPARSED_REPLY = "The server could not read your tool call. Nothing was run. Sen
 # While it evaluates a prompt llama-server sends progress and comment lines. It is silent while another client
 # has the only slot, which can take minutes.
 SILENCE_SECONDS = 900.0
+_METRICS_SECONDS = 2.0
 _CIRCLES_EVERY = 64
 _SENT_HEADERS = frozenset(
     {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
@@ -42,6 +45,9 @@ class Connection:
 
     `transport` replaces the network in tests. A server that sends nothing for `silence_seconds` is given
     up. `retry_seconds` pass before a failed request is repeated, twice that before the second time.
+
+    `llama_fields` says whether fields that only llama-server knows are sent; a server that refuses some gets
+    the request again without. `metrics` names an engine whose own metrics tell about drafting.
     """
 
     base_url: str
@@ -51,6 +57,8 @@ class Connection:
     silence_seconds: float = SILENCE_SECONDS
     retry_seconds: float = RETRY_DELAY_SECONDS
     loading_seconds: float = LOADING_PATIENCE_SECONDS
+    llama_fields: bool = True
+    metrics: MetricsKind | None = None
 
 
 class ChatModel:
@@ -64,14 +72,22 @@ class ChatModel:
         context_tokens: int,
         sampling: Mapping[str, Any],
         cancel: asyncio.Event,
+        replies_before: int = 0,
+        other_protocol: ToolProtocol | None = None,
     ) -> None:
+        """`replies_before` is the highest number among the replies of a conversation that goes on.
+
+        `other_protocol` is for a server that refuses the way of calling tools that `protocol` has.
+        """
         self._connection = connection
-        self._protocol = protocol
+        self._habits = ServerHabits(protocol, other_protocol, llama_fields=connection.llama_fields)
+        kind = connection.metrics
+        self._metrics = MetricsWatch(kind, self._read_metrics) if kind else None
         self._context_tokens = context_tokens
         self._sampling = dict(sampling)
         self._cancel = cancel
         self._client: AsyncOpenAI | None = None
-        self._replies = 0
+        self._replies = replies_before
         self._used_tokens = 0
 
     @property
@@ -112,7 +128,11 @@ class ChatModel:
                         yield item
             if failure is None:
                 return
-            if failure.kind == "loading" and time.monotonic() < loading_until:
+            lesson = self._habits.learn(failure)
+            if lesson:
+                yield Notice(text=lesson, level="warning")
+                request = self._request(messages, max_tokens, offer)
+            elif failure.kind == "loading" and time.monotonic() < loading_until:
                 if not waited:
                     yield Retry(cause=failure.text, attempt=1)
                 waited = True
@@ -136,17 +156,9 @@ class ChatModel:
         sampling = dict(self._sampling)
         if offer.temperature is not None:
             sampling["temperature"] = offer.temperature
-        return {
-            "model": self._connection.model,
-            "messages": to_wire(messages),
-            **self._protocol.request_fields(offer),
-            **sampling,
-            "max_tokens": max_tokens,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "cache_prompt": True,
-            "return_progress": True,
-        }
+        return self._habits.request(
+            messages, model=self._connection.model, max_tokens=max_tokens, offer=offer, sampling=sampling
+        )
 
     async def _attempt(self, request: dict[str, Any]) -> AsyncIterator[ModelItem | Failure]:
         """One request. The stream is pumped by a task of its own, so that a cancel closes it at once."""
@@ -177,10 +189,13 @@ class ChatModel:
     ) -> None:
         started = time.monotonic()
         circles = False
+        if self._metrics:
+            await self._metrics.begin()
+            started = time.monotonic()
         try:
             async with await self._stream(request) as stream:
                 async for chunk in stream:
-                    for item in draft.take(chunk, self._protocol):
+                    for item in draft.take(chunk, self._habits.protocol):
                         queue.put_nowait(item)
                     if draft.pieces % _CIRCLES_EVERY == 1 and goes_in_circles(draft.latest):
                         circles = True
@@ -193,16 +208,19 @@ class ChatModel:
         elif not draft.finish:
             queue.put_nowait(Failure("dropped", "the server closed the stream before the reply ended", True))
         else:
-            queue.put_nowait(self._reply(draft, started))
+            queue.put_nowait(await self._reply(draft, started))
 
-    def _reply(self, draft: Draft, started: float) -> Reply:
+    async def _reply(self, draft: Draft, started: float) -> Reply:
+        self._habits.answered()
         cut = draft.finish == "length"
         pieces = [draft.calls[index] for index in sorted(draft.calls)]
-        message, problem = self._protocol.read_reply(
+        message, problem = self._habits.protocol.read_reply(
             draft.content, "".join(draft.reasoning), pieces, cut=cut, number=self._replies
         )
         reason = "length" if cut else "tool_calls" if message.tool_calls else "stop"
         figures = draft.figures(started)
+        if self._metrics:
+            figures = await self._metrics.completed(figures)
         self._used_tokens = figures.context_tokens - (figures.decoded_tokens if problem else 0)
         return Reply(message=message, stop_reason=reason, stats=figures, problem=problem)
 
@@ -215,9 +233,8 @@ class ChatModel:
         )
 
     def _cancelled(self, draft: Draft, started: float) -> Reply:
-        return Reply(
-            message=AssistantMessage(draft.content), stop_reason="cancelled", stats=draft.figures(started)
-        )
+        message = AssistantMessage(draft.content, "".join(draft.reasoning))
+        return Reply(message=message, stop_reason="cancelled", stats=draft.figures(started))
 
     async def _stream(self, request: dict[str, Any]) -> "AsyncStream[object]":
         """The chunks of the reply, as plain JSON.
@@ -230,6 +247,14 @@ class ChatModel:
         return await self._open().post(
             "/chat/completions", cast_to=object, body=request, stream=True, stream_cls=AsyncStream[object]
         )
+
+    async def _read_metrics(self) -> str | None:
+        """The text of the server's `/metrics`, None where there is none."""
+        url = f"{self._connection.base_url.rstrip('/')}/metrics"
+        try:
+            return await self._open().get(url, cast_to=str, options={"timeout": _METRICS_SECONDS})
+        except _failures():
+            return None
 
     def _open(self) -> "AsyncOpenAI":
         if self._client is None:

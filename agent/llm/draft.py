@@ -15,6 +15,8 @@ from agent.core.stats import StepStats
 from agent.llm import stats
 from agent.llm.toolcalls import CallPieces
 
+Delta = ReasoningDelta | TextDelta | ToolCallDelta
+
 
 class ShowsText(Protocol):
     def delta(self, text: str) -> TextDelta | ToolCallDelta:
@@ -24,7 +26,7 @@ class ShowsText(Protocol):
 
 @dataclass(slots=True)
 class Draft:
-    """A reply while it streams. `pieces` counts the chunks that held some of it."""
+    """A reply while it streams. `pieces` counts the chunks that held some of it, `size` its characters."""
 
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
@@ -33,7 +35,10 @@ class Draft:
     timings: Mapping[str, Any] | None = None
     usage: Any = None
     first_token_at: float | None = None
+    last_token_at: float | None = None
     pieces: int = 0
+    first_size: int = 0
+    size: int = 0
 
     @property
     def content(self) -> str:
@@ -65,9 +70,11 @@ class Draft:
             items.extend(self._take_delta(_record(record.get("delta")), shown))
         return items
 
-    def _take_delta(self, delta: Mapping[str, Any], shown: ShowsText) -> list[ModelItem]:
-        items: list[ModelItem] = []
-        reasoning, content = _text(delta.get("reasoning_content")), _text(delta.get("content"))
+    def _take_delta(self, delta: Mapping[str, Any], shown: ShowsText) -> list[Delta]:
+        items: list[Delta] = []
+        # vLLM and Ollama call the thoughts `reasoning`.
+        reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+        content = _text(delta.get("content"))
         calls = _items(delta.get("tool_calls"))
         if reasoning:
             self.reasoning.append(reasoning)
@@ -77,9 +84,16 @@ class Draft:
             items.append(shown.delta(content))
         items.extend(self._take_call(_record(piece)) for piece in calls)
         if reasoning or content or calls:
-            self.pieces += 1
-            self.first_token_at = self.first_token_at or time.monotonic()
+            self._time(sum(len(item.text) for item in items))
         return items
+
+    def _time(self, size: int) -> None:
+        """Notes that a piece of so many characters has come."""
+        self.last_token_at = time.monotonic()
+        if self.first_token_at is None:
+            self.first_token_at, self.first_size = self.last_token_at, size
+        self.pieces += 1
+        self.size += size
 
     def _take_call(self, piece: Mapping[str, Any]) -> ToolCallDelta:
         function = _record(piece.get("function"))
@@ -100,10 +114,15 @@ class Draft:
         """What the reply cost; `started` is the monotonic time of the request."""
         if self.timings is not None:
             return stats.from_timings(self.timings)
-        now = time.monotonic()
-        first = (self.first_token_at or now) - started
+        first = self.first_token_at or started
         return stats.from_usage(
-            self.usage, pieces=self.pieces, first_token_seconds=first, total_seconds=now - started
+            self.usage,
+            stats.Arrival(
+                pieces=self.pieces,
+                first_seconds=first - started,
+                last_seconds=(self.last_token_at or first) - started,
+                first_share=self.first_size / self.size if self.size else 1.0,
+            ),
         )
 
 

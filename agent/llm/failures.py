@@ -1,5 +1,8 @@
 """From what went wrong with a request to what is done about it."""
 
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -7,6 +10,7 @@ FailureKind = Literal[
     "overflow",
     "loading",
     "refused",
+    "unacceptable",  # something about the request itself; another form of it may be accepted
     "unreachable",
     "dropped",
     "server",
@@ -16,15 +20,27 @@ FailureKind = Literal[
 # llama-server's words when its parser for tool calls fails on the output of the model.
 _UNPARSED = "model produced output that does not match"
 _LONGEST_MESSAGE = 300
+# How engines other than llama-server say that a prompt does not fit, all of them with HTTP 400.
+_TOO_LONG = re.compile(
+    r"maximum context length"  # vLLM, and what follows the words of OpenAI
+    r"|longer than the model's context length"  # SGLang
+    r"|exceeds the (?:model's maximum|available) context"
+    r"|context(?: length|_length)? ?(?:is )?(?:overflow|exceeded)"
+    r"|context the overflows|greater than the context length",  # LM Studio
+    re.IGNORECASE,
+)
+_UNKNOWN_MODEL = re.compile(r"\bmodel\b.*(?:not found|not exist|not loaded|unknown)", re.IGNORECASE)
+_ABOUT_THE_REQUEST = (400, 405, 415, 422)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`retry` says whether the same request may be sent again."""
+    """`retry` says whether the same request may be sent again. `said` is what the server said, in full."""
 
     kind: FailureKind
     text: str
     retry: bool
+    said: str = ""
 
 
 def classify(error: BaseException, base_url: str, *, streaming: bool) -> Failure:
@@ -36,7 +52,7 @@ def classify(error: BaseException, base_url: str, *, streaming: bool) -> Failure
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        return _by_status(error.status_code, _body(error.body), base_url)
+        return _by_status(error.status_code, error.body, base_url)
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
         # It may well be evaluating the prompt, which a second request would only delay.
         return Failure("unreachable", f"the server at {base_url} went silent", False)
@@ -64,31 +80,49 @@ def _body(body: Any) -> dict[str, Any]:
     return {}
 
 
-def _by_status(status: int, body: dict[str, Any], base_url: str) -> Failure:
-    message = _one_line(body.get("message")) or f"HTTP {status}"
-    if body.get("type") == "exceed_context_size_error":
+def _said(body: Any) -> str:
+    """The server's own words: an error object, the list of FastAPI's validation, or plain text."""
+    record = _body(body)
+    words = record.get("message") or record.get("detail") or record.get("error")
+    if words is None and isinstance(body, str):
+        words = body
+    return words if isinstance(words, str) else json.dumps(words) if words else ""
+
+
+def _by_status(status: int, raw: Any, base_url: str) -> Failure:
+    body, said = _body(raw), _said(raw)
+    message = _one_line(said) or f"HTTP {status}"
+    if _is_overflow(body, said):
         return Failure("overflow", message, False)
     if status == 503:
         return Failure("loading", f"the server at {base_url} is still loading its model", False)
     if status in (401, 403):
         return Failure("refused", f"the server at {base_url} refused the API key", False)
+    if status == 404 and _UNKNOWN_MODEL.search(said):
+        return Failure("refused", f"the server does not serve that model: {message}", False)
     if status == 404:
         return Failure("refused", f"there is no chat completions API at {base_url}", False)
     if status >= 500:
-        return _server_failure(f"the server failed: {message}")
-    return Failure("refused", f"the server refused the request: {message}", False)
+        return _server_failure(f"the server failed: {message}", said)
+    kind = "unacceptable" if status in _ABOUT_THE_REQUEST else "refused"
+    return Failure(kind, f"the server refused the request: {message}", False, said)
+
+
+def _is_overflow(body: Mapping[str, Any], said: str) -> bool:
+    known = ("exceed_context_size_error", "context_length_exceeded")
+    return body.get("type") in known or body.get("code") in known or bool(_TOO_LONG.search(said))
 
 
 def _by_body(body: dict[str, Any], fallback: str) -> Failure:
     """An error inside of a stream that had begun with 200."""
     message = _one_line(body.get("message")) or _one_line(fallback)
-    if body.get("type") == "exceed_context_size_error":
+    if _is_overflow(body, message):
         return Failure("overflow", message, False)
-    return _server_failure(f"the server failed in mid-reply: {message}")
+    return _server_failure(f"the server failed in mid-reply: {message}", message)
 
 
-def _server_failure(text: str) -> Failure:
-    return Failure("unparsed" if _UNPARSED in text else "server", text, True)
+def _server_failure(text: str, said: str) -> Failure:
+    return Failure("unparsed" if _UNPARSED in text else "server", text, True, said)
 
 
 def _one_line(message: Any) -> str:

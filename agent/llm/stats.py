@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agent.core.stats import StepStats
+
+_MOST_OF_FIRST_PIECE = 0.25
 
 
 def from_timings(timings: Mapping[str, Any]) -> StepStats:
@@ -12,37 +15,55 @@ def from_timings(timings: Mapping[str, Any]) -> StepStats:
 
     `draft_n` and `draft_n_accepted` are only there when a draft was made.
     """
+    drafted = count(timings, "draft_n")
     return StepStats(
         prompt_tokens=count(timings, "prompt_n"),
         cached_tokens=count(timings, "cache_n"),
         decoded_tokens=count(timings, "predicted_n"),
         prompt_seconds=_seconds(timings, "prompt_ms"),
         decode_seconds=_seconds(timings, "predicted_ms"),
-        drafted=count(timings, "draft_n"),
+        drafted=drafted,
         accepted=count(timings, "draft_n_accepted"),
         source="server",
+        draft_source="server" if drafted else "",
     )
 
 
-def from_usage(usage: Any, *, pieces: int, first_token_seconds: float, total_seconds: float) -> StepStats:
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """When a streamed reply came: seconds from the request to its first and to its last piece.
+
+    `first_share` is the part of the reply (0 to 1) that the first piece held.
+    """
+
+    pieces: int
+    first_seconds: float
+    last_seconds: float
+    first_share: float
+
+
+def from_usage(usage: Any, arrival: Arrival) -> StepStats:
     """For replies without `timings`: token counts from `usage`, times as measured here.
 
-    `pieces` is the number of chunks that came, which stands for tokens where the server counted none, as in
-    a reply that was broken off.
+    Without `usage`, as in a reply that was broken off, the pieces stand for tokens, and nothing is said about
+    speed: with a draft a piece holds several tokens. Nor is it where the first piece held much of the reply,
+    as a call that a server sends whole: its time is that of reading and of writing.
     """
-    decode_seconds = max(0.0, total_seconds - first_token_seconds) if pieces else 0.0
     if not isinstance(usage, Mapping):
-        return StepStats(decoded_tokens=pieces, decode_seconds=decode_seconds, source="measured")
+        return StepStats(decoded_tokens=arrival.pieces, source="measured", counted=False)
     details = usage.get("prompt_tokens_details")
     cached = count(details, "cached_tokens") if isinstance(details, Mapping) else 0
-    prompt = count(usage, "prompt_tokens")
+    prompt, decoded = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
+    streamed = arrival.pieces > 0 and arrival.first_share <= _MOST_OF_FIRST_PIECE
+    timed = max(0, decoded - max(1, round(decoded * arrival.first_share))) if streamed else 0
     return StepStats(
         prompt_tokens=max(0, prompt - cached),
         cached_tokens=cached,
-        decoded_tokens=count(usage, "completion_tokens"),
-        prompt_seconds=first_token_seconds,
-        decode_seconds=decode_seconds,
+        decoded_tokens=decoded,
+        prompt_seconds=arrival.first_seconds if streamed else 0.0,
+        decode_seconds=max(0.0, arrival.last_seconds - arrival.first_seconds) if timed else 0.0,
         source="measured",
+        timed_tokens=timed,
     )
 
 

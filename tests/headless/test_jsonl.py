@@ -102,8 +102,12 @@ def test_the_result_has_every_figure():
         "drafted_tokens": 40,
         "accepted_tokens": 25,
         "acceptance_rate": 0.625,
+        "accepted_length": None,
+        "accepted_by_position": [],
         "cached_share": 0.8,
         "source": "server",
+        "draft_source": "",
+        "counted": True,
     }
 
 
