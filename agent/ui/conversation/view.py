@@ -1,0 +1,500 @@
+"""The widget that shows a conversation.
+
+One widget draws all rows itself (Textual's line API) instead of mounting a widget for each block. RIVAL
+
+What happens between an event and the screen:
+`show` only collects; a timer hands everything that came to the `Transcript` (events to blocks), asks it what
+changed, lets the `Document` lay out what is in view, and repaints the rows from the first changed one.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import Reactive
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.timer import Timer
+
+from agent.core.events import Event, ReasoningDelta, TextDelta
+from agent.ui.conversation.block import Block
+from agent.ui.conversation.document import Document
+from agent.ui.conversation.line import Line, Spans, between
+from agent.ui.conversation.look import Look, look_of
+from agent.ui.conversation.pieces import Code
+from agent.ui.conversation.transcript import Transcript
+
+FRAME_SECONDS = 0.05
+"""Shortest time between two flushes."""
+_FIRST_SECONDS = 0.01  # until what comes after a pause is shown
+_SHARE_OF_TIME = 4  # a flush that took long is followed by this many times its own time without one
+_SPINNER_SECONDS = 0.125
+_KEPT_STRIPS = 2000
+
+
+class ConversationView(ScrollView, can_focus=True):
+    """Shows events as they come, follows the end unless the person scrolled up.
+
+    Feed it with `show`; `add_user`, `clear`, `load_history`, `toggle_reasoning` and `copy_last` are for the
+    shell around it. It never writes to the clipboard: it posts `CopyRequested`.
+    """
+
+    DEFAULT_CSS = """
+    ConversationView {
+        background: $background;
+        color: $foreground;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+        scrollbar-background: $background;
+        scrollbar-background-hover: $background;
+        scrollbar-background-active: $background;
+        scrollbar-color: $panel;
+        scrollbar-color-hover: $primary;
+        scrollbar-color-active: $primary;
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "line(-1)", "Up", show=False, id="conversation.up"),
+        Binding("down,j", "line(1)", "Down", show=False, id="conversation.down"),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="conversation.page-up"),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="conversation.page-down"),
+        Binding("home,g", "begin", "First block", show=False, id="conversation.begin"),
+        Binding("end,G", "jump_to_end", "Follow the end", id="conversation.end"),
+        Binding("left_square_bracket,ctrl+up", "choose(-1)", "Block before", id="conversation.previous"),
+        Binding("right_square_bracket,ctrl+down", "choose(1)", "Block after", id="conversation.next"),
+        Binding("enter,space", "toggle_block", "Open or close", id="conversation.toggle"),
+        Binding("c", "copy_block", "Copy block", id="conversation.copy"),
+        Binding("y", "copy_code", "Copy code", id="conversation.copy-code"),
+        Binding("t", "toggle_reasoning", "Thoughts", id="conversation.reasoning"),
+    ]
+
+    @dataclass
+    class CopyRequested(Message):
+        """Somebody wants `text` in the clipboard."""
+
+        text: str
+
+    @dataclass
+    class FollowChanged(Message):
+        """Whether the view follows the end, for a hint such as "3 screens below"."""
+
+        follows: bool
+
+    def __init__(self, **names: Any) -> None:
+        """`names` are Textual's own `id`, `name` and `classes`."""
+        super().__init__(**names)
+        self._document = Document()
+        self._transcript = Transcript(self._document)
+        self._inbox: list[Event] = []
+        self._flush_timer: Timer | None = None
+        self._flushed_at = 0.0
+        self._flush_took = 0.0
+        self._spinner: Timer | None = None
+        self._follows = True
+        self._settling = False
+        self._chosen: Block | None = None
+        self._look: Look | None = None
+        self._strips: list[Line] = []
+
+    # What the shell calls
+
+    @property
+    def follows(self) -> bool:
+        """Whether new text keeps the end in view."""
+        return self._follows
+
+    @property
+    def block_count(self) -> int:
+        return len(self._document)
+
+    @property
+    def rendered_block_count(self) -> int:
+        """Blocks that are laid out; bounded, whatever the length of the session."""
+        return self._document.rendered_blocks
+
+    def show(self, event: Event) -> None:
+        """Takes one event; it is on the screen within about `FRAME_SECONDS`. Cheap enough for every token."""
+        self._inbox.append(event)
+        if self._flush_timer is None and self.is_attached:
+            self._schedule_flush()
+
+    def add_user(self, text: str) -> None:
+        """Shows what the person just sent, at once, and goes to the end."""
+        self._take_inbox()
+        self._transcript.add_user(text)
+        self._follow(True)
+        self._settle()
+
+    def clear(self) -> None:
+        """An empty conversation; what was to be shown is dropped."""
+        self._inbox.clear()
+        opens = self._transcript.opens_reasoning
+        self._document = Document(self._document.width)
+        self._document.note_all_changed()
+        self._transcript = Transcript(self._document)
+        self._transcript.opens_reasoning = opens
+        self._chosen = None
+        self._strips.clear()
+        self._follow(True)
+        self._settle()
+
+    def load_history(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Appends a recorded session, given as lines of its file. Only what is in view is laid out."""
+        self._take_inbox()
+        self._transcript.load(events)
+        self._document.note_all_changed()
+        self._follow(True)
+        self._settle()
+
+    def toggle_reasoning(self) -> bool:
+        """Opens or closes all thoughts, present and future; returns whether they are open now."""
+        opens = not self._transcript.opens_reasoning
+        for block in self._transcript.set_reasoning(is_open=opens):
+            self._document.refresh(block)
+        self._settle()
+        return opens
+
+    def copy_last(self) -> str:
+        """The model's last words as it wrote them, empty if there are none yet."""
+        self._take_inbox()
+        return self._transcript.last_reply
+
+    def flush(self) -> None:
+        """Shows everything that came, without waiting for the next frame."""
+        started = time.monotonic()
+        if self._flush_timer is not None:
+            self._flush_timer.stop()
+            self._flush_timer = None
+        self._take_inbox()
+        self._settle()
+        self._flushed_at = time.monotonic()
+        self._flush_took = self._flushed_at - started
+        if self._spinner is not None and self._transcript.running:
+            self._spinner.resume()
+
+    # From events to rows
+
+    def _schedule_flush(self) -> None:
+        pause = max(FRAME_SECONDS, _SHARE_OF_TIME * self._flush_took)
+        due = self._flushed_at + pause - time.monotonic()
+        self._flush_timer = self.set_timer(max(due, _FIRST_SECONDS), self.flush, name="conversation flush")
+
+    def _take_inbox(self) -> None:
+        inbox, self._inbox = self._inbox, []
+        for event in _merged(inbox):
+            self._transcript.apply(event)
+
+    def _settle(self) -> None:
+        """Lays out what is in view, moves the view where it belongs and repaints what changed."""
+        if not self.size.width:
+            return
+        self._settling = True
+        document = self._document
+        for block in self._transcript.take_dirty():
+            document.refresh(block)
+        before = self.scroll_offset.y
+        self._lay_out_view()
+        changed = document.take_changed()
+        self._settling = False
+        if self.scroll_offset.y != before:
+            self.refresh()
+        elif changed is not None:
+            top = max(changed - self.scroll_offset.y, 0)
+            if top < self.size.height:
+                self.refresh(Region(0, top, self.size.width, self.size.height - top))
+
+    def _lay_out_view(self) -> None:
+        document, rows = self._document, self._visible_rows
+        for _ in range(12):  # laying out changes heights, and with them what is in view
+            top = (
+                max(document.height - rows, 0)
+                if self._follows
+                else min(round(self.scroll_y), max(document.height - rows, 0))
+            )
+            height = document.height
+            grown = document.prepare(top, top + rows)
+            if not self._follows and grown:
+                top += grown
+            self._set_height()
+            if round(self.scroll_y) != top:
+                self.set_scroll(None, top)
+            if document.height == height and not grown:
+                break
+
+    @property
+    def _visible_rows(self) -> int:
+        return max(self.scrollable_content_region.height, 1)
+
+    def _set_height(self) -> None:
+        size = Size(self._document.width, self._document.height)
+        if size != self.virtual_size:
+            # Assigning would lay out the whole screen for every new row. Only the scroll bar has to know.
+            self.set_reactive(cast("Reactive[Size]", ScrollView.virtual_size), size)
+            self._scroll_update(size)
+
+    def on_mount(self) -> None:
+        self._spinner = self.set_interval(_SPINNER_SECONDS, self._turn_spinner, pause=True)
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget_look())
+        if self._inbox:
+            self._schedule_flush()
+
+    def on_resize(self, event: events.Resize) -> None:
+        width = self.scrollable_content_region.width
+        if width <= 0:
+            return
+        if width != self._document.width:
+            index = self._document.at(round(self.scroll_y))
+            inside = round(self.scroll_y) - self._document.top_of(index) if index >= 0 else 0
+            self._document.resize(width)
+            if not self._follows and index >= 0:
+                self._document.prepare(self._document.top_of(index), self._document.top_of(index) + 1)
+                self._set_height()
+                self._settling = True
+                self.set_scroll(None, self._document.top_of(index) + inside)
+                self._settling = False
+        self._settle()
+        self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._settling or round(old_value) == round(new_value):
+            return
+        self._follow(round(new_value) >= self.max_scroll_y)
+        self._settle()
+
+    def _follow(self, follows: bool) -> None:
+        if follows != self._follows:
+            self._follows = follows
+            self.post_message(self.FollowChanged(follows))
+
+    def _turn_spinner(self) -> None:
+        cards = self._transcript.tick()
+        if not cards and self._spinner is not None:
+            self._spinner.pause()
+        for card in cards:
+            if card.is_rendered:
+                self._document.refresh(card)
+        self._settle()
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        look = self._present_look()
+        row = self.scroll_offset.y + y
+        line = self._document.line(row)
+        width = self._document.width
+        if line is None:
+            return Strip.blank(self.size.width, look.base)
+        strip = line.strip
+        chosen = self._chosen is not None and self._is_chosen(row)
+        selection = self.text_selection
+        if chosen or selection is not None:
+            strip = _strip_of(self._marked(line, row, selection, chosen=chosen), line.fill, width, look)
+        elif strip is None or strip.cell_length != width:
+            strip = line.strip = _strip_of(line.spans, line.fill, width, look)
+            self._keep_strip(line)
+        return strip.apply_offsets(0, row)
+
+    def _keep_strip(self, line: Line) -> None:
+        self._strips.append(line)
+        if len(self._strips) > _KEPT_STRIPS:
+            for old in self._strips[: _KEPT_STRIPS // 2]:
+                old.strip = None
+            del self._strips[: _KEPT_STRIPS // 2]
+
+    def _marked(self, line: Line, row: int, selection: Selection | None, *, chosen: bool) -> Spans:
+        spans: Spans = line.spans
+        if chosen and spans and spans[0][0].startswith(" "):
+            first, style = spans[0]
+            spans = [("▎", "chosen"), (first[1:], style), *spans[1:]]
+        span = selection.get_span(row) if selection is not None else None
+        if span is None:
+            return spans
+        size = len(line.text)
+        start, end = span[0], size if span[1] < 0 else min(span[1], size)
+        before, inside, after = between(
+            spans, [(0, start), (start, max(end, start)), (max(end, start), size)]
+        )
+        return [*before, *((text, f"{style}+selected") for text, style in inside), *after]
+
+    def _present_look(self) -> Look:
+        if self._look is None:
+            theme = self.app.current_theme
+            ansi = bool(getattr(self.app, "native_ansi_color", False)) or theme.name.endswith("ansi")
+            self._look = look_of(self.app.theme_variables, dark=theme.dark, ansi=ansi)
+            self._look.names["selected"] = self.screen.get_component_rich_style("screen--selection")
+        return self._look
+
+    def _forget_look(self) -> None:
+        self._look = None
+        for line in self._strips:
+            line.strip = None
+        self._strips.clear()
+        self.refresh()
+
+    # Choosing, opening, copying
+
+    def _is_chosen(self, row: int) -> bool:
+        block = self._chosen
+        if block is None or block.index < 0:
+            return False
+        return self._document.at(row) == block.index and row - self._document.top_of(block.index) >= block.gap
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected rows as text, for Textual's own copying."""
+        first = selection.start.y if selection.start else 0
+        last = selection.end.y if selection.end else self._document.height - 1
+        rows: list[str] = []
+        for row in range(first, last + 1):
+            line = self._document.line(row)
+            text = line.text if line is not None else ""
+            span = selection.get_span(row) or (0, -1)
+            rows.append(text[span[0] : None if span[1] < 0 else span[1]].rstrip())
+        return "\n".join(rows), "\n"
+
+    def on_click(self, event: events.Click) -> None:
+        row = self.scroll_offset.y + event.y
+        index = self._document.at(row)
+        if index < 0 or row >= self._document.height or self.text_selection is not None:
+            return
+        block = self._document.blocks[index]
+        inside = row - self._document.top_of(index)
+        if block.is_foldable and (inside == block.gap or inside == len(block.lines) - 1):
+            self._toggle(block)
+
+    def action_line(self, direction: int) -> None:
+        self._scroll_by(direction)
+
+    def action_page(self, direction: int) -> None:
+        self._scroll_by(direction * max(self._visible_rows - 2, 1))
+
+    def action_begin(self) -> None:
+        self.set_scroll(None, 0)
+
+    def action_jump_to_end(self) -> None:
+        """Goes to the end and follows it from now on."""
+        self._follow(True)
+        self._settle()
+
+    def _scroll_by(self, rows: int) -> None:
+        self.set_scroll(None, min(max(round(self.scroll_y) + rows, 0), self.max_scroll_y))
+
+    def action_choose(self, direction: int) -> None:
+        """Marks the next block that can be copied or opened, the last one in view to begin with."""
+        document = self._document
+        if not len(document):
+            return
+        if self._chosen is not None and self._chosen.index >= 0:
+            index = self._chosen.index + direction
+        else:
+            index = document.at(round(self.scroll_y) + self._visible_rows - 1)
+        if not 0 <= index < len(document):
+            return
+        inner = document.blocks[index].unfold()
+        if inner is not None:
+            document.replace(index, inner)
+            index += len(inner) - 1 if direction < 0 else 0
+        self._chosen = document.blocks[index]
+        self._bring_into_view(self._chosen)
+        self.refresh()
+
+    def _bring_into_view(self, block: Block) -> None:
+        document = self._document
+        top = document.top_of(block.index)
+        document.prepare(top, top + 1)
+        end = document.top_of(block.index) + len(block.lines)
+        self._set_height()
+        first = round(self.scroll_y)
+        if top < first or len(block.lines) >= self._visible_rows:
+            self.set_scroll(None, top)
+        elif end > first + self._visible_rows:
+            self.set_scroll(None, end - self._visible_rows)
+
+    def action_toggle_block(self) -> None:
+        if self._chosen is not None and self._chosen.index >= 0:
+            self._toggle(self._chosen)
+
+    def _toggle(self, block: Block) -> None:
+        if not block.toggle():
+            return
+        document = self._document
+        document.refresh(block)
+        top = document.top_of(block.index)
+        if not self._follows and top < round(self.scroll_y):
+            self.set_scroll(None, top)
+        self._settle()
+        self.refresh()
+
+    def action_toggle_reasoning(self) -> None:
+        self.toggle_reasoning()
+
+    def action_copy_block(self) -> None:
+        """Asks for the chosen block in the clipboard, for the last reply if none is chosen."""
+        block = self._chosen if self._chosen is not None and self._chosen.index >= 0 else None
+        if isinstance(block, Code):
+            text = self._whole_code(block)
+        else:
+            text = block.copy_text() if block is not None else self.copy_last()
+        if text:
+            self.post_message(self.CopyRequested(text))
+
+    def action_copy_code(self) -> None:
+        """Asks for the chosen code block, or the last one at or above the end of the view."""
+        document = self._document
+        if self._chosen is not None and self._chosen.index >= 0:
+            start = self._chosen.index
+        else:
+            start = document.at(round(self.scroll_y) + self._visible_rows - 1)
+        for index in range(start, -1, -1):
+            block = document.blocks[index]
+            if isinstance(block, Code):
+                self.post_message(self.CopyRequested(self._whole_code(block)))
+                return
+
+    def _whole_code(self, block: Code) -> str:
+        """A long code block is several blocks here; to people it is one."""
+        blocks = self._document.blocks
+        first = block.index
+        while first > 0 and not getattr(blocks[first], "is_first", True):
+            first -= 1
+        parts: list[str] = []
+        for part in blocks[first:]:
+            if not isinstance(part, Code) or (parts and part.is_first):
+                break
+            parts.append(part.copy_text())
+        return "".join(parts)
+
+
+def _merged(inbox: list[Event]) -> list[Event]:
+    """Deltas of one kind that follow each other as one: a stream is cut into tokens, a screen is not."""
+    merged: list[Event] = []
+    texts: list[str] = []
+    kind: type[TextDelta] | type[ReasoningDelta] | None = None
+    for event in inbox:
+        if kind is not None and isinstance(event, kind):
+            texts.append(event.text)
+            continue
+        if kind is not None:
+            merged.append(kind(text="".join(texts)))
+            kind = None
+        if isinstance(event, TextDelta | ReasoningDelta):
+            kind, texts = type(event), [event.text]
+        else:
+            merged.append(event)
+    if kind is not None:
+        merged.append(kind(text="".join(texts)))
+    return merged
+
+
+def _strip_of(spans: Spans, fill: str, width: int, look: Look) -> Strip:
+    strip = Strip([Segment(text, look.style(style)) for text, style in spans])
+    return strip.adjust_cell_length(width, look.style(fill))
