@@ -5,22 +5,32 @@ import os
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent.app.background import in_background
 from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError, ModelFileError, ServerError, UsageError
 from agent.core.events import ServerState
-from agent.resources import config_folder, profiles_folder, runtime_folder, state_folder
+from agent.resources import (
+    cache_folder,
+    config_folder,
+    profiles_folder,
+    runtime_folder,
+    servers_folder,
+    state_folder,
+)
 from agent.server.fingerprint import fingerprint
-from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan
 from agent.server.probe import Offer, is_busy, offer_of
-from agent.server.profile import ModelFile, Profile
+from agent.server.profile import KINDS_WITH_A_MODEL, ModelFile, Profile, Speculation, web_address
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, Record, find_running, read_record, record_file
 from agent.server.remote import StillLoadingError, describe
+
+if TYPE_CHECKING:
+    from agent.server.caps import Capabilities
+    from agent.server.launch import LaunchPlan
 
 Progress = Callable[[ServerState], None]
 ProtocolName = Literal["native", "constrained"]
@@ -33,16 +43,37 @@ _BUSY_LOOKS = 8
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A chosen profile, and how to reach or start its server. `command` is the engine's program."""
+    """A chosen profile, and how to reach or start its server.
+
+    `command` replaces the embedded engine's program. `degraded` says that the profile's draft is left out.
+    """
 
     profile: Profile
     loaded: LoadedSettings
     fingerprint: str
-    command: tuple[str, ...] = EMBEDDED_COMMAND
+    command: tuple[str, ...] = ()
+    degraded: bool = False
 
     @property
     def is_managed(self) -> bool:
-        return self.profile.engine == "embedded"
+        """Whether the server is started and stopped here; one with an address of its own is not."""
+        profile = self.profile
+        if profile.engine == "llama-server":
+            return profile.url in (None, web_address(profile.host, profile.port))
+        return profile.engine == "embedded"
+
+    def without_draft(self) -> "Serving | None":
+        """The same model served without a draft model; None where there is none to leave out."""
+        asked = self.profile.speculation
+        if asked.kind not in KINDS_WITH_A_MODEL:
+            return None
+        if asked.also:
+            kept = asked.model_dump(include={"n_match", "size_n", "size_m", "min_hits"})
+            plain = Speculation(kind=asked.also[0], also=asked.also[1:], **kept)
+        else:
+            plain = Speculation()
+        profile = self.profile.model_copy(update={"speculation": plain})
+        return replace(self, profile=profile, fingerprint=_mark(profile, self.loaded), degraded=True)
 
     def running(self) -> Endpoint | None:
         """The server, if it already runs. Takes milliseconds and starts nothing."""
@@ -52,6 +83,10 @@ class Serving:
         """The server, started if need be. Raises ServerError, ModelFileError or UsageError."""
         if not self.is_managed:
             return await self._remote(progress)
+        endpoint = await in_background(self.running)
+        if endpoint is not None:
+            progress(ServerState(state="ready", detail="reusing the running server"))
+            return endpoint
         from agent.server.process import ensure_running
 
         def report(state: str, seconds: float, detail: str) -> None:
@@ -65,15 +100,15 @@ class Serving:
         if wanted != "auto":
             return wanted
         able = endpoint.tool_calls
-        record = self._record(endpoint) if able is None else None
+        record = self.record_of(endpoint) if able is None else None
         if record is not None:
-            offer = await in_background(lambda: offer_of(record.port, record.api_key))
+            offer = await in_background(lambda: offer_of(record))
             able = offer.tool_calls if offer else None
         return "constrained" if able is False else "native"
 
     def why_it_ended(self, endpoint: Endpoint) -> AgentError | None:
         """Why a server of ours is no longer there; None while it runs, and for one of somebody else."""
-        record = self._record(endpoint)
+        record = self.record_of(endpoint)
         if record is None:
             return None
         from agent.server.process import explain_end
@@ -86,7 +121,7 @@ class Serving:
         Returns:
             One line if it could not be stopped, or had to be left to somebody else.
         """
-        record = self._record(endpoint)
+        record = self.record_of(endpoint)
         if self.loaded.settings.server.reuse or record is None or not _is_child(record.pid):
             return ""
         from agent.server.process import stop_server
@@ -113,18 +148,26 @@ class Serving:
             base_url=base,
             api_key=key,
             profile=self.profile.name,
-            context_tokens=offer.context_tokens,
+            context_tokens=offer.context_tokens or self._context_of_profile(),
             slots=offer.slots,
             tool_calls=offer.tool_calls,
+            engine=offer.engine,
+            model=offer.model or "local",
         )
+
+    def _context_of_profile(self) -> int:
+        """What the profile says about a server that says nothing; 0 where it is about another one."""
+        own = not self.loaded.settings.server.url and "context" in self.profile.model_fields_set
+        return self.profile.context if own else 0
 
     async def _offer(self, base: str, key: str, progress: Progress) -> Offer:
         """What the server offers, once it has loaded its model."""
         begin = time.monotonic()
         limit = self.loaded.settings.server.start_seconds or LOADING_PATIENCE_SECONDS
+        model = self.loaded.settings.server.model or self.profile.model or ""
         while True:
             try:
-                return await in_background(lambda: describe(base, key))
+                return await in_background(lambda: describe(base, key, model))
             except StillLoadingError as loading:
                 waited = time.monotonic() - begin
                 if waited > limit:
@@ -150,7 +193,9 @@ class Serving:
             raise UsageError(f"the key in the variable {name} has characters that cannot be sent")
         return key
 
-    async def _plan(self, progress: Progress) -> LaunchPlan:
+    async def _plan(self, progress: Progress) -> "LaunchPlan":
+        from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan
+
         settings = self.loaded.settings
         begin = time.monotonic()
         loop = asyncio.get_running_loop()
@@ -166,17 +211,60 @@ class Serving:
             await in_background(lambda file=file: self._located(file, report))
             for file in self.profile.model_files
         ]
+        draft = paths[1] if len(paths) > 1 else None
+        capabilities = await in_background(self._capabilities)
+        for warning in await in_background(lambda: self._judged(paths[0], draft, capabilities)):
+            progress(
+                ServerState(
+                    state="warning", detail=warning, elapsed_seconds=round(time.monotonic() - begin, 1)
+                )
+            )
         return LaunchPlan(
             profile=self.profile,
             fingerprint=self.fingerprint,
             model_path=paths[0],
-            draft_path=paths[1] if len(paths) > 1 else None,
+            draft_path=draft,
             threads=settings.server.threads,
             runtime_folder=runtime_folder(),
             log_folder=state_folder() / "logs",
             start_seconds=settings.server.start_seconds,
-            command=self.command,
+            command=self.command or EMBEDDED_COMMAND,
+            capabilities=capabilities,
+            degraded=self.degraded,
         )
+
+    def _capabilities(self) -> "Capabilities | None":
+        """Of the llama-server that is to be started; None for the embedded engine."""
+        if self.profile.engine != "llama-server":
+            return None
+        from agent.server.binaries import find_binary
+        from agent.server.caps import read_capabilities
+
+        binary = find_binary(self.profile, servers_folder(), os.environ, self.loaded.settings.server.binary)
+        return read_capabilities(binary, cache_folder())
+
+    def _judged(self, target: Path, draft: Path | None, capabilities: "Capabilities | None") -> list[str]:
+        """What is not ideal about target and draft. Raises ModelFileError for a pair that cannot work."""
+        asked = self.profile.speculation
+        if asked.kind not in KINDS_WITH_A_MODEL:
+            return []
+        from agent.server.compat import DFLASH_LAYOUTS, check_files
+
+        found = check_files(
+            asked.kind,
+            target,
+            draft,
+            n_max=asked.n_max,
+            draft_kv_type=asked.draft_kv_type_k or "f16",
+            layouts=capabilities.drafter_layouts if capabilities else DFLASH_LAYOUTS,
+        )
+        for finding in found:
+            if finding.severity == "refusal":
+                raise ModelFileError(
+                    f"the draft of profile {self.profile.name!r} does not fit: {finding.reason}",
+                    finding.remedy,
+                )
+        return [f"{finding.reason} ({finding.remedy})" for finding in found]
 
     def _located(self, file: ModelFile, progress: Callable[[int, int, str], None]) -> Path:
         """The verified file. Nothing is downloaded without being asked for."""
@@ -194,7 +282,7 @@ class Serving:
             hint = hint.replace(f"`{command}`", f"`{command} {name}`")
         return hint
 
-    def _record(self, endpoint: Endpoint) -> Record | None:
+    def record_of(self, endpoint: Endpoint) -> Record | None:
         """The record of a server of ours, None for any other and for one that was stopped."""
         if endpoint.fingerprint is None:
             return None
@@ -215,8 +303,12 @@ def choose(loaded: LoadedSettings) -> Serving:
         profile = load_profile(settings.profile, [config_folder() / "profiles", profiles_folder()])
         if settings.server.url:
             profile = profile.model_copy(update={"engine": "remote", "url": settings.server.url})
-    mark = fingerprint(profile, settings.models.folder, settings.server.threads)
-    return Serving(profile, loaded, mark)
+    return Serving(profile, loaded, _mark(profile, loaded))
+
+
+def _mark(profile: Profile, loaded: LoadedSettings) -> str:
+    server = loaded.settings.server
+    return fingerprint(profile, loaded.settings.models.folder, server.threads, server.binary)
 
 
 def _is_child(pid: int) -> bool:

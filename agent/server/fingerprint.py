@@ -18,7 +18,7 @@ _ONLY_FOR_REQUESTS = {
 """What the server is not started with, and what is counted in another way."""
 
 
-def fingerprint(profile: Profile, models_folder: Path, threads: int = 0) -> str:
+def fingerprint(profile: Profile, models_folder: Path, threads: int = 0, binary: str = "") -> str:
     """Identifies everything that matters for a running server: model files and parameters.
 
     What is sent with each request (sampling, tool protocol, hints) does not count, so that profiles that
@@ -27,6 +27,8 @@ def fingerprint(profile: Profile, models_folder: Path, threads: int = 0) -> str:
 
     Args:
         threads: the person's setting, 0 = what the profile says.
+        binary: the program that the person names. Another version of an installed one does not count: what
+            runs goes on until it is restarted.
     """
     facts: dict[str, Any] = {
         "version": SPEC_VERSION,
@@ -34,6 +36,8 @@ def fingerprint(profile: Profile, models_folder: Path, threads: int = 0) -> str:
         "threads": threads or profile.threads,
         **profile.model_dump(exclude=_ONLY_FOR_REQUESTS),
     }
+    if binary and profile.engine == "llama-server":
+        facts["binary"] = binary
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode("utf-8")).hexdigest()[:32]
 
 

@@ -9,8 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.core.errors import ServerError
 from agent.server import record as records
+from agent.server.caps import Capabilities
+from agent.server.command import Command, Places
+from agent.server.loopback import HOST
 from agent.server.profile import Profile
+from agent.server.standalone import child_environment, contact_host, in_folder, server_command
 
 EMBEDDED_COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("embedded.py")))
 """`-P` keeps the current folder, which is the user's project, out of the child's imports."""
@@ -29,10 +34,14 @@ _FOR_THE_CHILD = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
-    """One server to be had.
+    """One server to be had: the one inside this program, or a llama-server binary.
 
     `start_seconds` limits the wait for readiness, 0 = by the size of the files. `threads` 0 = automatic.
-    `command` is the child program, `--spec FILE` is added to it. `environment` is the child's.
+    `environment` is what the child's is made of. `degraded` says that `profile` is another one without its
+    draft.
+
+    `command` is the embedded child's program, `--spec FILE` is added to it. `capabilities` are those of the
+    llama-server that is run for a profile of that engine; their `source` is its path.
     """
 
     profile: Profile
@@ -45,7 +54,29 @@ class LaunchPlan:
     start_seconds: float = 0.0
     stop_seconds: float = 5.0
     command: tuple[str, ...] = EMBEDDED_COMMAND
+    capabilities: Capabilities | None = None
+    degraded: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.profile.engine == "embedded"
+
+    @property
+    def host(self) -> str:
+        """Where the server is reached from here."""
+        return HOST if self.is_embedded else contact_host(self.profile.host)
+
+    @property
+    def key_file(self) -> Path:
+        """The file with the server's key: the profile's own, or one that is written for this start."""
+        if self.profile.api_key_file and not self.is_embedded:
+            return Path(self.profile.api_key_file).expanduser().absolute()
+        return self.own_key_file
+
+    @property
+    def own_key_file(self) -> Path:
+        return records.key_file(self.runtime_folder, self.fingerprint)
 
     @property
     def log_file(self) -> Path:
@@ -58,6 +89,24 @@ class LaunchPlan:
             return self.start_seconds
         paths = [path for path in (self.model_path, self.draft_path) if path is not None and path.exists()]
         return _BASE_SECONDS + sum(path.stat().st_size for path in paths) / _BYTES_PER_SECOND
+
+
+def command_of(plan: LaunchPlan, port: int) -> Command:
+    """The command line of a llama-server.
+
+    Raises:
+        UsageError: it cannot do what the profile says.
+    """
+    if plan.capabilities is None:
+        raise ServerError(f"no llama-server was looked for to serve profile {plan.profile.name!r}")
+    places = Places(
+        program=plan.capabilities.source,
+        target=str(plan.model_path.absolute()),
+        draft=str(plan.draft_path.absolute()) if plan.draft_path else "",
+        port=port,
+        threads=plan.threads or plan.profile.threads or automatic_threads(),
+    )
+    return server_command(plan.profile, plan.capabilities, places, plan.own_key_file)
 
 
 def spec(plan: LaunchPlan, port: int) -> dict[str, Any]:
@@ -84,17 +133,26 @@ def spawn(plan: LaunchPlan, port: int) -> int:
 
     Raises:
         OSError: a file or the program cannot be used.
+        UsageError: the server cannot do what the profile says.
     """
     spec_path = records.spec_file(plan.runtime_folder, plan.fingerprint)
-    records.write_private(spec_path, json.dumps(spec(plan, port), indent=1))
+    environment = dict(plan.environment)
+    if plan.is_embedded:
+        content: dict[str, Any] = spec(plan, port)
+        arguments = [*plan.command, "--spec", str(spec_path)]
+    else:
+        argv = command_of(plan, port).argv
+        content = {"profile": plan.profile.name, "argv": argv}
+        arguments = in_folder(plan.model_path.absolute().parent, argv)
+        environment = child_environment(environment, plan.profile, _empty_folder(plan))
+    records.write_private(spec_path, json.dumps(content, indent=1))
     if plan.log_file.exists():
         plan.log_file.replace(plan.log_file.with_name(f"{plan.log_file.name}.1"))
-    arguments = [*plan.command, "--spec", str(spec_path)]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.posix_spawn(
         arguments[0],
         arguments,
-        dict(plan.environment),
+        environment,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(plan.log_file), append, 0o600),
@@ -104,6 +162,12 @@ def spawn(plan: LaunchPlan, port: int) -> int:
         setsigmask=(),
         setsigdef=(signal.SIGTERM, signal.SIGINT, signal.SIGPIPE),
     )
+
+
+def _empty_folder(plan: LaunchPlan) -> Path:
+    folder = plan.runtime_folder / "no-configuration"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def automatic_threads() -> int:

@@ -8,6 +8,7 @@ from agent.server.record import Record
 
 _WARM_UP_SECONDS = 120.0
 _BUSY_SECONDS = 2.0
+_PROPS_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,29 +16,54 @@ class Offer:
     """What a server says about itself. `context_tokens` is per slot.
 
     `tool_calls`: whether the model's chat template can express them; None when the server does not say.
+    `engine` is a name of `agent.server.engines`, `model` what requests have to name there (llama-server has
+    one model and takes any name).
     """
 
     context_tokens: int
     slots: int
     tool_calls: bool | None = None
+    engine: str = "llama-server"
+    model: str = ""
 
 
 def key_is_accepted(record: Record, timeout: float = 5.0) -> bool | None:
     """Whether the server on that port knows our key; None when it does not answer at all."""
     try:
-        status, _ = request_json(record.port, "GET", "/v1/models", record.api_key, timeout=timeout)
+        status, _ = _get(record, "/v1/models", timeout)
     except OSError:
         return None
     return status == 200
 
 
-def offer_of(port: int, api_key: str) -> Offer | None:
-    """Reads `/props`; None when the server there does not take the key or is no llama-server."""
+def props_of(record: Record) -> dict[str, Any] | None:
+    """What `/props` says; None when the server does not answer, or does not take the key."""
     try:
-        status, answer = request_json(port, "GET", "/props", api_key)
+        status, answer = _get(record, "/props", _PROPS_SECONDS)
     except OSError:
         return None
-    return offer_in(answer) if status == 200 else None
+    return answer if status == 200 and isinstance(answer, dict) else None
+
+
+def offer_of(record: Record) -> Offer | None:
+    """What the server of `record` offers; None when it does not answer, or has no model of its own."""
+    return offer_in(props_of(record))
+
+
+def is_router(props: dict[str, Any] | None) -> bool:
+    """Whether the server has no model of its own and passes requests on, which it is without any `-m`."""
+    return props is not None and props.get("role") == "router"
+
+
+def slots_of(record: Record, timeout: float = _BUSY_SECONDS) -> list[dict[str, Any]] | None:
+    """What `/slots` says; None when the server does not answer in time or keeps it to itself."""
+    try:
+        status, slots = _get(record, "/slots", timeout)
+    except OSError:
+        return None
+    if status != 200 or not isinstance(slots, list):
+        return None
+    return [slot for slot in slots if isinstance(slot, dict)]
 
 
 def offer_in(answer: Any) -> Offer | None:
@@ -67,13 +93,8 @@ def busy_slots(record: Record, timeout: float = _BUSY_SECONDS) -> int | None:
     `/slots` is answered between two batches. A server that is healthy but silent here is therefore
     reading a long prompt: callers take None of a healthy server for busy.
     """
-    try:
-        status, slots = request_json(record.port, "GET", "/slots", record.api_key, timeout=timeout)
-    except OSError:
-        return None
-    if status != 200 or not isinstance(slots, list):
-        return None
-    return sum(1 for slot in slots if isinstance(slot, dict) and slot.get("is_processing"))
+    slots = slots_of(record, timeout)
+    return None if slots is None else sum(1 for slot in slots if slot.get("is_processing"))
 
 
 def is_busy(record: Record) -> bool:
@@ -82,7 +103,7 @@ def is_busy(record: Record) -> bool:
     return record.is_healthy if count is None else count > 0
 
 
-def warm_up(port: int, api_key: str, tokens: int) -> int | None:
+def warm_up(record: Record, tokens: int) -> int:
     """Lets the server produce a few tokens, so that the first real request finds it loaded.
 
     Returns:
@@ -91,9 +112,21 @@ def warm_up(port: int, api_key: str, tokens: int) -> int | None:
     Raises:
         OSError: the server did not answer, or went away.
     """
-    body = {"prompt": "one two three one two three", "n_predict": tokens, "cache_prompt": False}
-    status, answer = request_json(port, "POST", "/completion", api_key, body, timeout=_WARM_UP_SECONDS)
+    body = {
+        "prompt": "one two three one two three",
+        "n_predict": tokens,
+        "cache_prompt": False,
+        "ignore_eos": True,  # a model that has nothing to say would not draft either
+    }
+    status, answer = request_json(
+        record.port, "POST", "/completion", record.api_key, body, _WARM_UP_SECONDS, record.host
+    )
     if status != 200 or not isinstance(answer, dict):
         raise OSError(f"the warm-up request was answered with status {status}")
-    drafted = answer.get("timings", {}).get("draft_n", 0)
+    timings = answer.get("timings")
+    drafted = timings.get("draft_n", 0) if isinstance(timings, dict) else 0
     return drafted if isinstance(drafted, int) else 0
+
+
+def _get(record: Record, path: str, timeout: float) -> tuple[int, Any]:
+    return request_json(record.port, "GET", path, record.api_key, timeout=timeout, host=record.host)

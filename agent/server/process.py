@@ -6,31 +6,34 @@ outlives the process; what is remembered about it is its record (`agent.server.r
 
 import asyncio
 import secrets
-import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from agent.core.errors import AgentError, ServerError
-from agent.server import probe
+from agent.server import checkup, probe
 from agent.server import record as records
-from agent.server.identity import collect, command_line, process_identity, send_signal
-from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan, spawn
+from agent.server.command import Notice
+from agent.server.identity import collect, process_identity
+from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan, command_of, spawn
 from agent.server.locks import FileLock, released_at_end
 from agent.server.logs import INSTALL_ENGINE, classify, last_line, read_tail, stage
 from agent.server.loopback import free_port, is_free, status_of
+from agent.server.probe import Offer
 from agent.server.record import Endpoint, Record, find_running
+from agent.server.stop import StopOutcome, explain_end, stop_server
 
-State = Literal["stopped", "starting", "ready", "stopping", "failed"]
-StopOutcome = Literal["stopped", "was-not-running", "not-ours"]
+State = Literal["stopped", "starting", "ready", "stopping", "failed", "warning"]
+"""What a server is in. "warning" is none: it reports something that a person should know."""
 Report = Callable[[State, float, str], None]
 """Called with the state, seconds since the start of the operation, and a detail for people."""
 
 _POLL_SECONDS = 0.1
 _PORT_ATTEMPTS = 3
 _HEALTH_ATTEMPTS = 3
-_DRAFT_PROBE_TOKENS = 16
+_ABORT_LOOKS = 20
 
 
 def quiet(state: State, seconds: float, detail: str) -> None:
@@ -137,17 +140,20 @@ class Supervisor:
 
     async def _start(self) -> Endpoint:
         plan = self._plan
-        if plan.command == EMBEDDED_COMMAND:
+        if plan.is_embedded and plan.command == EMBEDDED_COMMAND:
             _require_engine()
         fixed = plan.profile.port
-        if fixed and not is_free(fixed):
+        if fixed and not is_free(fixed, plan.host):
             raise ServerError(
                 f"port {fixed}, which profile {plan.profile.name!r} asks for, is in use",
-                "stop what uses it, or set port = 0 in the profile for a random one",
+                "stop what uses it, or set port = 0 in the profile for a random one; "
+                f"to use the server that runs there, set server.url = http://{plan.host}:{fixed}",
             )
+        if not plan.is_embedded:
+            self._warn_before_start(command_of(plan, fixed or 1).warnings)
         for attempt in range(_PORT_ATTEMPTS):
             try:
-                return await self._start_on(fixed or free_port())
+                return await self._start_on(fixed or free_port(plan.host))
             except _PortTakenError as taken:
                 if fixed or attempt + 1 == _PORT_ATTEMPTS:
                     raise taken.error from taken
@@ -155,9 +161,9 @@ class Supervisor:
 
     async def _start_on(self, port: int) -> Endpoint:
         plan = self._plan
-        key_path = records.key_file(plan.runtime_folder, plan.fingerprint)
-        records.write_private(key_path, secrets.token_urlsafe(32))
+        records.write_private(plan.own_key_file, secrets.token_urlsafe(32))
         pid = spawn(plan, port)
+        capabilities = None if plan.is_embedded else plan.capabilities
         record = Record(
             pid=pid,
             # A child that has already ended has no identity any more; the wait below finds that out.
@@ -166,10 +172,16 @@ class Supervisor:
             profile=plan.profile.name,
             fingerprint=plan.fingerprint,
             state="starting",
-            key_file=str(key_path),
+            key_file=str(plan.key_file),
             spec_file=str(records.spec_file(plan.runtime_folder, plan.fingerprint)),
             log_file=str(plan.log_file),
             started=time.time(),
+            host=plan.host,
+            engine=plan.profile.engine,
+            binary=capabilities.source if capabilities else "",
+            version=capabilities.version if capabilities else _engine_version(),
+            speculation=plan.profile.speculation.kind,
+            degraded=plan.degraded,
         )
         try:
             records.write_record(record, plan.runtime_folder)
@@ -180,97 +192,83 @@ class Supervisor:
             raise
 
     async def _wait_until_ready(self, record: Record, started_here: bool) -> Endpoint:
+        offer, props = await self._wait_for_health(record, started_here)
+        self._enter("starting", "warming up")
+        drafted = await self._warm_up(record, started_here)
+        result = await asyncio.to_thread(checkup.check, self._plan.profile, record, props, drafted)
+        for finding in result.findings:
+            if finding.get("level") != "info":
+                self._warn(finding["message"], finding.get("hint", ""))
+        record = replace(
+            record,
+            state="ready",
+            context_tokens=offer.context_tokens,
+            slots=offer.slots,
+            speculates=result.speculates,
+            findings=result.findings,
+            start_seconds=round(time.time() - record.started, 3),
+        )
+        records.write_record(record, self._plan.runtime_folder)
+        self._enter("ready", f"context {offer.context_tokens} tokens")
+        return record.endpoint()
+
+    async def _wait_for_health(self, record: Record, started_here: bool) -> tuple[Offer, dict[str, Any]]:
         plan = self._plan
-        limit = plan.limit_seconds
+        begin = time.monotonic()
         while True:
             self._raise_if_ended(record, started_here)
-            status = await asyncio.to_thread(status_of, record.port, "/health")
+            status = await asyncio.to_thread(status_of, record.port, "/health", host=record.host)
             if status == 200:
-                offer = await asyncio.to_thread(probe.offer_of, record.port, record.api_key)
-                if offer is not None:
-                    break
-            if time.monotonic() - self._begin > limit:
+                props = await asyncio.to_thread(probe.props_of, record)
+                checkup.require_own_model(props, plan.profile)
+                offer = probe.offer_in(props)
+                if offer is not None and props is not None:
+                    return offer, props
+            if time.monotonic() - begin > plan.limit_seconds:
                 raise ServerError(
-                    f"the server of profile {plan.profile.name!r} was not ready after {limit:.0f} s: "
+                    f"the server of profile {plan.profile.name!r} was not ready after "
+                    f"{plan.limit_seconds:.0f} s: "
                     f"{last_line(read_tail(plan.log_file)) or 'its log is empty'}",
                     f"look into {plan.log_file}, or allow more time with server.start_seconds",
                 )
             self._enter("starting", stage(read_tail(plan.log_file)))
             await asyncio.sleep(_POLL_SECONDS)
-        self._enter("starting", "warming up")
-        await self._warm_up(record, started_here)
-        record = record.ready(offer.context_tokens, offer.slots)
-        records.write_record(record, plan.runtime_folder)
-        self._enter("ready", f"context {offer.context_tokens} tokens")
-        return record.endpoint()
 
-    async def _warm_up(self, record: Record, started_here: bool) -> None:
-        uses_draft = self._plan.profile.uses_draft_model
-        tokens = _DRAFT_PROBE_TOKENS if uses_draft else 1
+    async def _warm_up(self, record: Record, started_here: bool) -> int | None:
         try:
-            drafted = await asyncio.to_thread(probe.warm_up, record.port, record.api_key, tokens)
+            return await asyncio.to_thread(checkup.warm_up, self._plan.profile, record)
         except OSError as error:
-            await asyncio.sleep(_POLL_SECONDS)
-            self._raise_if_ended(record, started_here)
+            # A process that aborts closes its connections a while before it is gone.
+            for _ in range(_ABORT_LOOKS):
+                await asyncio.sleep(_POLL_SECONDS)
+                self._raise_if_ended(record, started_here)
             raise ServerError(
                 f"the server of profile {record.profile!r} is up but does not answer: {error}",
                 f"look into {record.log_file}",
             ) from error
-        if uses_draft and not drafted:
-            self._enter("starting", "the draft model is loaded but nothing is drafted with it")
 
     def _raise_if_ended(self, record: Record, started_here: bool) -> None:
         exit_status = collect(record.pid) if started_here else None
         if exit_status is None and record.is_running:
             return
+        if exit_status is None and started_here:
+            exit_status = collect(record.pid)  # it ended between the two looks
         failure = classify(read_tail(Path(record.log_file)), exit_status)
         error = failure.as_error(record.profile, Path(record.log_file))
         if failure.kind == "port":
             raise _PortTakenError(error)
         raise error
 
+    def _warn_before_start(self, notices: Sequence[Notice]) -> None:
+        for notice in notices:
+            self._warn(notice.message, notice.hint)
+
+    def _warn(self, message: str, hint: str) -> None:
+        self._report("warning", time.monotonic() - self._begin, f"{message} ({hint})" if hint else message)
+
     def _enter(self, state: State, detail: str) -> None:
         self.state = state
         self._report(state, time.monotonic() - self._begin, detail)
-
-
-async def stop_server(record: Record, runtime_folder: Path, grace_seconds: float = 5.0) -> StopOutcome:
-    """Stops a server of ours: asks it to end, and ends it after `grace_seconds`.
-
-    A process that only happens to have the recorded number is left alone, and the record is forgotten.
-
-    Raises:
-        ServerError: the process does not go away.
-    """
-    if not record.is_running:
-        collect(record.pid)
-        records.remove_record(record, runtime_folder)
-        return "was-not-running"
-    if not await asyncio.to_thread(_is_ours, record):
-        records.remove_record(record, runtime_folder)
-        return "not-ours"
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        send_signal(record.pid, number)
-        if await _ended_within(record, grace_seconds):
-            records.remove_record(record, runtime_folder)
-            return "stopped"
-    raise ServerError(
-        f"the server of profile {record.profile!r} (process {record.pid}) does not end",
-        "it may hang in the system; look at it with `ps`",
-    )
-
-
-def explain_end(record: Record) -> ServerError | None:
-    """Why a server that was ready is no longer there; None while its process runs."""
-    exit_status = collect(record.pid)
-    if exit_status is None and record.is_running:
-        return None
-    failure = classify(read_tail(Path(record.log_file)), exit_status)
-    quoted = f": {failure.line}" if failure.line else ""
-    return ServerError(
-        f"the server of profile {record.profile!r} is gone: {failure.summary}{quoted}",
-        f"start again to get a new one (log: {record.log_file})",
-    )
 
 
 class _PortTakenError(Exception):
@@ -281,26 +279,29 @@ class _PortTakenError(Exception):
         self.error = error
 
 
-def _is_ours(record: Record) -> bool:
-    # The command line names the spec file of this very server; the key is the second opinion.
-    if record.spec_file in command_line(record.pid):
-        return True
-    return probe.key_is_accepted(record) is True
-
-
-async def _ended_within(record: Record, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while True:
-        collect(record.pid)
-        if not record.is_running:
-            return True
-        if time.monotonic() >= deadline:
-            return False
-        await asyncio.sleep(_POLL_SECONDS / 2)
-
-
 def _require_engine() -> None:
     import importlib.util
 
     if importlib.util.find_spec("xllamacpp") is None:
         raise ServerError("the embedded engine (xllamacpp) is not installed", INSTALL_ENGINE)
+
+
+def _engine_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"xllamacpp {version('xllamacpp')}"
+    except PackageNotFoundError:
+        return ""
+
+
+__all__ = [
+    "Report",
+    "State",
+    "StopOutcome",
+    "Supervisor",
+    "ensure_running",
+    "explain_end",
+    "quiet",
+    "stop_server",
+]

@@ -7,14 +7,14 @@ This module is on the path of every run, so it imports next to nothing.
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from agent.server.identity import process_identity
 from agent.server.loopback import HOST, status_of
 
-RecordedState = Literal["starting", "ready"]
+RecordedState = Literal["starting", "ready", "stopping"]
 _PREFIX = "server-"
 _RECORD = ".record.json"
 _HEALTH_SECONDS = 2.0
@@ -27,7 +27,8 @@ class Endpoint:
     `base_url` has no path; `openai_url` is what an OpenAI client wants. `context_tokens` is what one
     conversation gets, as the server reports it (0 = unknown). `fingerprint`, `pid` and `log_file` are None
     for a server that was not started here. `tool_calls` is whether the model's chat template can express
-    tool calls, None where nobody has asked or the server does not say.
+    tool calls, None where nobody has asked or the server does not say. `engine` is a name of
+    `agent.server.engines`, and `model` what requests have to call the model.
     """
 
     base_url: str
@@ -39,6 +40,8 @@ class Endpoint:
     pid: int | None = None
     log_file: Path | None = None
     tool_calls: bool | None = None
+    engine: str = "llama-server"
+    model: str = "local"
 
     @property
     def openai_url(self) -> str:
@@ -47,7 +50,14 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """`identity` is what tells the process from others, see `process_identity`; times are Unix seconds."""
+    """What is remembered of a server; times are Unix seconds.
+
+    `identity` tells the process from others, see `process_identity`. `host` is where it is reached from here.
+    `engine`, `binary` and `version` say what runs (empty: not known), `speculation` names the kind of the
+    profile, `speculates` whether a draft model was seen to work (None: there is none, or nobody has looked).
+    `degraded` says that it runs without the draft of its profile, because it crashed with it. `findings` are
+    what was noticed after the start: `level`, `code`, `message` and `hint` of each.
+    """
 
     pid: int
     identity: str
@@ -62,6 +72,18 @@ class Record:
     start_seconds: float = 0.0
     context_tokens: int = 0
     slots: int = 1
+    host: str = HOST
+    engine: str = "embedded"
+    binary: str = ""
+    version: str = ""
+    speculation: str = "none"
+    speculates: bool | None = None
+    degraded: bool = False
+    findings: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
     @property
     def is_running(self) -> bool:
@@ -69,19 +91,16 @@ class Record:
 
     @property
     def is_healthy(self) -> bool:
-        return status_of(self.port, "/health", _HEALTH_SECONDS) == 200
+        return status_of(self.port, "/health", _HEALTH_SECONDS, self.host) == 200
 
     @property
     def api_key(self) -> str:
         """The server's key; empty when the file is gone."""
-        try:
-            return Path(self.key_file).read_text("utf-8").strip()
-        except OSError:
-            return ""
+        return first_key(Path(self.key_file))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
-            base_url=f"http://{HOST}:{self.port}",
+            base_url=self.base_url,
             api_key=self.api_key,
             profile=self.profile,
             context_tokens=self.context_tokens,
@@ -91,8 +110,15 @@ class Record:
             log_file=Path(self.log_file),
         )
 
-    def ready(self, context_tokens: int, slots: int) -> "Record":
-        return replace(self, state="ready", context_tokens=context_tokens, slots=slots)
+
+def first_key(path: Path) -> str:
+    """The first key in a file as llama-server reads it: one a line, `#` begins a comment; empty if none."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return ""
+    keys = (line.strip() for line in lines)
+    return next((key for key in keys if key and not key.startswith("#")), "")
 
 
 def record_file(runtime_folder: Path, fingerprint: str) -> Path:
@@ -159,14 +185,17 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _from_mapping(raw: Mapping[str, Any]) -> Record | None:
-    known = {field.name: field.type for field in fields(Record)}
-    if any(name not in known for name in raw):
+    known = {field.name for field in fields(Record)}
+    findings = raw.get("findings", [])
+    if not raw.keys() <= known or not isinstance(findings, list):
         return None
     try:
-        record = Record(**raw)
+        record = Record(**{**raw, "findings": tuple(one for one in findings if isinstance(one, dict))})
     except TypeError:
         return None
     numbers = (record.pid, record.port, record.context_tokens, record.slots)
-    texts = (record.identity, record.fingerprint, record.key_file, record.spec_file, record.log_file)
+    texts = (
+        record.identity, record.fingerprint, record.key_file, record.spec_file, record.log_file, record.host,
+    )  # fmt: skip
     well_formed = all(isinstance(one, int) for one in numbers) and all(isinstance(one, str) for one in texts)
     return record if well_formed and record.pid > 1 else None
