@@ -36,8 +36,8 @@ def _add_install(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     action = actions.add_parser(
         "install",
         help="build a llama-server for this machine, or add the embedded engine",
-        description="Checks the tools, gets a pinned source, builds it for what this machine has, tries it out "
-        "and keeps it beside other versions. Interrupted, it goes on the next time.",
+        description="Checks the tools, gets a pinned source, builds it for what this machine has, tries it "
+        "out and keeps it beside other versions. Interrupted, it goes on the next time.",
     )
     action.add_argument(
         "name", nargs="?", metavar="NAME", help="beellama, llama.cpp or embedded; without one: what there is"
@@ -70,6 +70,9 @@ def _add_install(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     action.add_argument(
         "--keep-build", action="store_true", help="keep source and build tree (hundreds of MB)"
     )
+    action.add_argument(
+        "--built", metavar="PATH", help="a llama-server that you have built: only try it out and keep a copy"
+    )
     action.add_argument("--force", action="store_true", help="build it again although it is installed")
     action.add_argument("--quiet", action="store_true", help="only the result and errors")
     action.add_argument("--dry-run", action="store_true", help="only check, and say what would be done")
@@ -88,6 +91,7 @@ def run_install(arguments: argparse.Namespace) -> int:
         return _list_recipes()
     if arguments.name == "embedded":
         return _install_engine(arguments)
+    from agent.resources import expand_home
     from agent.server.install import Wish, find_there, install
 
     wish = Wish(
@@ -100,15 +104,16 @@ def run_install(arguments: argparse.Namespace) -> int:
         web_page=not arguments.no_web_page,
         keep_build=arguments.keep_build,
         force=arguments.force,
+        built=expand_home(arguments.built) if arguments.built else None,
     )
     place = _workplace()
     there = find_there(wish, place.servers_folder)
     if there is not None and not wish.force:
         print(f"{there.key}: is installed, {there.path}", file=sys.stderr)
         return 0
-    if arguments.dry_run:
+    if arguments.dry_run and not wish.built:
         return _say_plan(wish, place)
-    if not arguments.quiet:
+    if not arguments.quiet and not wish.built:
         _say_plan(wish, place)
     show = _Shown(arguments.quiet)
     try:

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.core.errors import ServerError
-from agent.server.program import CancelledError, Estimate, run_logged
+from agent.server.program import Estimate, run_logged
 from agent.server.recipe import Checkout, Release, Sdist, build_target, definitions
 from agent.server.sdist import Download, fetch_sdist, unpack
+from agent.server.sources import CancelledError
 from agent.server.toolchain import Toolchain
 
 _ERROR = re.compile(
     r"(?:^|[\s:])(?:fatal )?error\b ?:|^CMake Error|^nvcc fatal|undefined reference to"
-    r"|No space left on device|Killed signal|^Killed|internal compiler error|^ninja: error|\*\*\* No rule|^c?make: \*\*\*"
+    r"|No space left on device|Killed signal|^Killed|internal compiler error"
+    r"|^ninja: error|\*\*\* No rule|^c?make: \*\*\*"
 )
 _KILLED = re.compile(r"Killed signal|^Killed\b|terminated program|signal 9")
 _FULL = "No space left on device"

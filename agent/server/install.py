@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from agent.core.errors import ServerError, UsageError
 from agent.server.binaries import NOTE, PROGRAM, Installed, forget_choice, install_folder, installed
-from agent.server.build import BuildOrder, Built, Report, Step, build
+from agent.server.build import BuildOrder, Report, Step, build
 from agent.server.hardware import Hardware, detect_hardware, free_space
 from agent.server.launch import container_limit
 from agent.server.locks import FileLock, released_at_end
@@ -42,7 +42,10 @@ def usable_cores() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person asks for. Empty or zero leaves the decision here; `backend` None = by the hardware."""
+    """What a person asks for. Empty or zero leaves the decision here; `backend` None = by the hardware.
+
+    `built` is a program that is there already and only has to be tried out and put in its place.
+    """
 
     name: str
     version: str = ""
@@ -53,6 +56,7 @@ class Wish:
     web_page: bool = True
     keep_build: bool = False
     force: bool = False
+    built: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,15 +134,16 @@ def install(wish: Wish, place: Workplace, report: Report) -> Installed:
     there = find_there(wish, place.servers_folder)
     if there is not None and not wish.force:
         return there
-    plan = make_plan(wish, place)
+    plan = None if wish.built else make_plan(wish, place)
+    release = release_for(wish)
     try:
         place.work_folder.mkdir(parents=True, exist_ok=True)
         place.servers_folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(place.work_folder / f"{plan.release.name}-{plan.release.version}.lock")
+        lock = FileLock(place.work_folder / f"{release.name}-{release.version}.lock")
         if not lock.try_acquire():
-            raise ServerError(f"{plan.release.key} is being installed by another program", "wait for it")
+            raise ServerError(f"{release.key} is being installed by another program", "wait for it")
         with released_at_end(lock):
-            return _install(wish, plan, place, report)
+            return _install(wish, plan, place, report) if plan else _adopt(wish, release, place, report)
     except OSError as error:
         where = error.filename or place.work_folder
         raise ServerError(
@@ -208,44 +213,56 @@ def _install(wish: Wish, plan: Plan, place: Workplace, report: Report) -> Instal
     )
     built = build(order, report)
     seconds = time.monotonic() - began
-    report(Step(stage="try", detail=f"{plan.release.key} with a model of random numbers"))
-    trial = place.try_out(
-        built.program, place.environment, gpu=plan.tools.backend != "cpu", cancelled=place.cancelled
-    )
-    dialect = trial.capabilities.dialect
-    if plan.release.dialect not in (None, dialect):
-        raise ServerError(
-            f"{plan.release.key} speaks the dialect {dialect}, not {plan.release.dialect} as its recipe says",
-            "that is a mistake in the recipe; please report it",
-        )
-    note = _note(plan, built, trial, seconds)
-    final = _put_in_place(built.program, note, place.servers_folder, plan.release)
-    if not wish.keep_build:
-        shutil.rmtree(built.folder, ignore_errors=True)
-    return next(one for one in installed(place.servers_folder) if one.folder == final)
-
-
-def _note(plan: Plan, built: Built, trial: Trial, seconds: float) -> dict[str, Any]:
-    return {
-        "name": plan.release.name,
-        "version": plan.release.version,
-        "dialect": trial.capabilities.dialect,
+    trial = _try(plan.release, built.program, place, report, gpu=plan.tools.backend != "cpu")
+    facts = {
         "backend": plan.tools.label,
         "built_with": plan.tools.versions,
-        "installed_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "reported": trial.capabilities.version,
-        "verified": trial.verified,
         "source": built.source.identity,
         "commit": built.commit,
         "web_page": built.web_page,
         "definitions": dict(built.flags),
-        "machine": platform.machine(),
         "build_seconds": round(seconds, 1),
     }
+    result = _put_in_place(built.program, plan.release, trial, facts, place.servers_folder)
+    if not wish.keep_build:
+        shutil.rmtree(built.folder, ignore_errors=True)
+    return result
 
 
-def _put_in_place(program: Path, note: Mapping[str, Any], servers_folder: Path, release: Release) -> Path:
+def _adopt(wish: Wish, release: Release, place: Workplace, report: Report) -> Installed:
+    """Takes a program that somebody built; what it was made of is what they say."""
+    program = (wish.built or Path()).expanduser().resolve()
+    trial = _try(release, program, place, report, gpu=wish.backend not in (None, "cpu"))
+    facts = {"backend": wish.backend or "", "source": f"built before: {program}"}
+    return _put_in_place(program, release, trial, facts, place.servers_folder)
+
+
+def _try(release: Release, program: Path, place: Workplace, report: Report, *, gpu: bool) -> Trial:
+    report(Step(stage="try", detail=f"{release.key} with a model of random numbers"))
+    trial = place.try_out(program, place.environment, gpu=gpu, cancelled=place.cancelled)
+    dialect = trial.capabilities.dialect
+    if release.dialect not in (None, dialect):
+        raise ServerError(
+            f"{program} speaks the dialect {dialect}, but {release.key} should speak {release.dialect}",
+            "it is another program, or its recipe is wrong",
+        )
+    return trial
+
+
+def _put_in_place(
+    program: Path, release: Release, trial: Trial, facts: Mapping[str, Any], servers_folder: Path
+) -> Installed:
     """Puts the program and its note where they belong, at once; a running older one keeps its file."""
+    note = {
+        "name": release.name,
+        "version": release.version,
+        "dialect": trial.capabilities.dialect,
+        "installed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "reported": trial.capabilities.version,
+        "verified": trial.verified,
+        "machine": platform.machine(),
+        **facts,
+    }
     final = install_folder(servers_folder, release.name, release.version)
     fresh = servers_folder / f".{final.name}.new"
     old = servers_folder / f".{final.name}.old"
@@ -264,4 +281,4 @@ def _put_in_place(program: Path, note: Mapping[str, Any], servers_folder: Path, 
             old.replace(final)
         raise
     shutil.rmtree(old, ignore_errors=True)
-    return final
+    return next(one for one in installed(servers_folder) if one.folder == final)

@@ -15,13 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from agent.server.sources import CancelledError
+
 _LOOK_SECONDS = 0.2
 _TERM_SECONDS = 5.0
 _CHUNK_BYTES = 65_536
-
-
-class CancelledError(Exception):
-    """Nobody wants to wait any longer. What was done so far is kept."""
 
 
 def run_logged(

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from agent.core.errors import ServerError
 from agent.server.hardware import run_program
 from agent.server.recipe import Sdist
-from agent.server.sources import find_pip
+from agent.server.sources import CancelledError, find_pip
 
 PUBLIC_INDEX = "https://pypi.org/simple"
 Progress = Callable[[int, int], None]
@@ -214,8 +214,6 @@ def _fetch(address: str, part: Path, total: int, progress: Progress, means: Down
 def _copy(
     chunks: Iterator[bytes], part: Path, mode: str, have: int, total: int, progress: Progress, means: Download
 ) -> None:
-    from agent.server.program import CancelledError
-
     with part.open(mode) as file:
         for chunk in chunks:
             if means.cancelled():

@@ -16,7 +16,8 @@ from pathlib import Path
 from agent.core.errors import ServerError, UsageError
 from agent.server.caps import Capabilities, read_capabilities, shielded
 from agent.server.loopback import HOST, free_port, request_json, status_of
-from agent.server.program import CancelledError, end_with_children
+from agent.server.program import end_with_children
+from agent.server.sources import CancelledError
 from agent.server.tiny_model import write_tiny_model
 
 _TOKENS = 4
