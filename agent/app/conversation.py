@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent.app.authorship import Authorship, OwnCheck, OwnCommands
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
+from agent.app.foreign import connection_to, speaks_llama
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
@@ -17,7 +18,7 @@ from agent.core.limits import TimeLimit
 from agent.core.tool import Tool, ToolContext
 from agent.core.verifier import Verdict
 from agent.headless.task import Task
-from agent.llm.client import ChatModel, Connection
+from agent.llm.client import ChatModel
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
@@ -73,7 +74,7 @@ class Setting:
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
-    tools, shell = _tools(setting.authorship)
+    tools, shell = tools_for(setting.authorship)
     profile, settings = setting.profile, setting.settings
     protocol = protocol_named(setting.protocol, tools)
     environment = tool_environment(setting.key_variables)
@@ -98,7 +99,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         gate=gate,
         context=_tool_context(setting, environment),
         ledger=setting.ledger,
-        model=model_for(setting, protocol),
+        model=model_for(setting, protocol, other=other_protocol(setting, tools)),
         verifier=verifier,
         shown=shown,
         surroundings=_surroundings(task, setting, gate, briefing, baseline),
@@ -114,7 +115,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     )
 
 
-def _tools(authorship: Authorship) -> tuple[tuple[Tool, ...], ShellTool]:
+def tools_for(authorship: Authorship) -> tuple[tuple[Tool, ...], ShellTool]:
     """All tools; what the commands of the shell change is taken for the run's own doing."""
     tools = built_in_tools()
     shell = next(tool for tool in tools if isinstance(tool, ShellTool))
@@ -134,6 +135,7 @@ def _surroundings(
         has_check=baseline is not None,
         check_passes=baseline is not None and baseline.passed,
         retry_temperature=setting.profile.model_card.retry_temperature,
+        blocks=speaks_llama(setting.endpoint),
     )
 
 
@@ -149,13 +151,25 @@ def _line_count(path: Path) -> int:
         return 0
 
 
-def model_for(setting: Setting, protocol: ToolProtocol) -> ChatModel:
+def other_protocol(setting: Setting, tools: Sequence[Tool]) -> ToolProtocol | None:
+    """The way out where a server of somebody else, which is not tried beforehand, refuses the chosen one."""
+    if setting.endpoint.fingerprint is not None or setting.profile.tools.protocol != "auto":
+        return None
+    return protocol_named("native" if setting.protocol == "constrained" else "constrained", tools)
+
+
+def model_for(
+    setting: Setting, protocol: ToolProtocol, *, replies_before: int = 0, other: ToolProtocol | None = None
+) -> ChatModel:
+    """The model behind the setting's server. `other` is for one that refuses the way of calling tools."""
     return ChatModel(
-        Connection(base_url=setting.endpoint.base_url, api_key=setting.endpoint.api_key),
+        connection_to(setting.endpoint),
         protocol,
         context_tokens=setting.endpoint.context_tokens,
         sampling=setting.profile.sampling.model_dump(exclude_none=True),
         cancel=setting.cancel,
+        replies_before=replies_before,
+        other_protocol=other,
     )
 
 

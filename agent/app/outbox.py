@@ -35,8 +35,8 @@ class Outbox:
         last = self._waiting[-1] if self._waiting else None
         if isinstance(event, Prefill) and isinstance(last, Prefill):
             self._waiting[-1] = event
-        elif _continues(last, event):
-            self._pieces.append(event.text)
+        elif (text := _continuation(last, event)) is not None:
+            self._pieces.append(text)
         else:
             self._join_pieces()
             self._waiting.append(event)
@@ -91,7 +91,10 @@ class Outbox:
             self._waiting[-1] = replace(last, text=(last.text + added)[-_MOST_OUTPUT_CHARACTERS:])
 
 
-def _continues(last: Event | None, event: Event) -> bool:
+def _continuation(last: Event | None, event: Event) -> str | None:
+    """The text that `event` adds to `last`, None where it is something of its own."""
     if isinstance(event, ToolOutput):
-        return isinstance(last, ToolOutput) and last.call_id == event.call_id
-    return isinstance(event, TextDelta | ReasoningDelta | ToolCallDelta) and type(event) is type(last)
+        return event.text if isinstance(last, ToolOutput) and last.call_id == event.call_id else None
+    if isinstance(event, TextDelta | ReasoningDelta | ToolCallDelta) and type(event) is type(last):
+        return event.text
+    return None

@@ -107,7 +107,10 @@ class Workbench:
         return TurnServices(
             model=self.model,
             executor=ToolExecutor(
-                self.tools, gate=self.gate, context=self.context, result_limit=self._result_limit
+                self.tools,
+                gate=self.gate,
+                context=self.context,
+                result_limit=lambda: result_limit(self.model, self.reply_tokens),
             ),
             guards=self._guards(guide, spent, steps),
             verifier=self.verifier,
@@ -141,18 +144,20 @@ class Workbench:
             guards.append(AttemptLimit(self.card.attempt_steps + more_files, solved))
         return guards
 
-    def _result_limit(self) -> int:
-        window = self.model.context_tokens
-        if window <= 0:
-            return _MOST_RESULT_CHARACTERS
-        free = max(0, window - self.model.used_tokens - self.reply_tokens)
-        return min(_MOST_RESULT_CHARACTERS, int(free * _CHARACTERS_PER_TOKEN * _RESULT_SHARE))
-
     def restore(self) -> Sequence[str]:
         restored = [str(path) for path in self.ledger.roll_back()]
         for path in self.shown:  # the next attempt begins with the same first message
             self.ledger.record(path)
         return restored
+
+
+def result_limit(model: ChatModel, reply_tokens: int) -> int:
+    """The most characters of a tool's result that still leave room in the context window for a reply."""
+    window = model.context_tokens
+    if window <= 0:
+        return _MOST_RESULT_CHARACTERS
+    free = max(0, window - model.used_tokens - reply_tokens)
+    return min(_MOST_RESULT_CHARACTERS, int(free * _CHARACTERS_PER_TOKEN * _RESULT_SHARE))
 
 
 def tool_environment(key_variables: Sequence[str] = ()) -> dict[str, str]:

@@ -41,7 +41,9 @@ def _unified(name: str, before: str | None, after: str | None, old: FileState, n
         "/dev/null" if old.kind == "absent" else f"a/{name}",
         "/dev/null" if new.kind == "absent" else f"b/{name}",
     )
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
 
 
 def _text_of(path: Path, state: FileState) -> str | None:

@@ -118,7 +118,9 @@ def message_from(record: Mapping[str, Any]) -> Message:
     if role != "assistant":
         raise ValueError(f"unknown role: {role}")
     calls = tuple(
-        ToolCall(str(call["id"]), str(call["name"]), dict(call["arguments"]), str(call["raw"]), call["in_text"])
+        ToolCall(
+            str(call["id"]), str(call["name"]), dict(call["arguments"]), str(call["raw"]), call["in_text"]
+        )
         for call in record["calls"]
     )
     return AssistantMessage(text, str(record["reasoning"]), calls)

@@ -1,0 +1,148 @@
+"""A gate with a person behind it: what the rules neither allow nor refuse becomes a question."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent.core.errors import AgentError, UsageError
+from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, ToolStarted
+from agent.core.executor import GateDecision
+from agent.core.handle import Answer, SessionMode
+from agent.core.tool import Tool, ToolContext, ToolResult
+from agent.permissions.gate import Decision, decide
+from agent.permissions.rules import Rules, parse_rule
+
+KeepRule = Callable[[str], Awaitable[Path]]
+"""Keeps an allow rule for good, and says in which file."""
+
+_DENIED = "the user does not want this"
+
+
+@dataclass(slots=True, kw_only=True)
+class PersonGate:
+    """The executor's gate of a live session.
+
+    `mode` and `rules` may be changed at any time and hold from the next call on. `emit` shows events,
+    `context` is what tools get, for a preview of their changes.
+    """
+
+    workspace: Path
+    mode: SessionMode
+    rules: Rules
+    protected: tuple[Path, ...]
+    context: ToolContext
+    emit: Callable[[Event], None]
+    keep_rule: KeepRule
+    _open: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
+    _asked: int = 0
+    _call_id: str = ""
+
+    def observe(self, event: Event) -> None:
+        """Sees the events of a turn: a question names the call that it is about."""
+        if isinstance(event, ToolStarted):
+            self._call_id = event.call_id
+
+    def answer(self, request_id: str, answer: Answer) -> None:
+        """Answers an open question; any other is ignored, and so is a second answer."""
+        waiting = self._open.get(request_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
+        if tool.access == "execute":
+            # The first command loads the shell grammar, which takes as long as many frames.
+            decision = await asyncio.to_thread(self._decision, tool, arguments)
+        else:
+            decision = self._decision(tool, arguments)
+        if decision.verdict != "ask":
+            return GateDecision(decision.verdict == "allow", decision.reason)
+        preview = await asyncio.to_thread(_preview, tool, arguments, self.context)
+        if preview is not None and preview.is_error:
+            return GateDecision(False, preview.model_text, hopeless=True)
+        commands = await asyncio.to_thread(_commands, tool, arguments)
+        request = ApprovalRequest(
+            request_id=self._next_id(),
+            call_id=self._call_id,
+            tool=tool.name,
+            arguments=arguments,
+            reason=decision.reason,
+            suggested_rule=decision.suggested_rule or "",
+            commands=commands,
+            diffs=preview.diffs if preview is not None else (),
+        )
+        return await self._settled(request.request_id, await self._ask(request))
+
+    def _decision(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+        return decide(
+            tool.name,
+            tool.access,
+            arguments,
+            workspace=self.workspace,
+            mode=self.mode,
+            rules=self.rules,
+            protected=self.protected,
+            headless=False,
+        )
+
+    def _next_id(self) -> str:
+        self._asked += 1
+        return f"approval-{self._asked}"
+
+    async def _ask(self, request: ApprovalRequest) -> Answer:
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._open[request.request_id] = waiting
+        self.emit(request)
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            self.emit(ApprovalSettled(request_id=request.request_id, outcome="withdrawn"))
+            raise
+        finally:
+            del self._open[request.request_id]
+
+    async def _settled(self, request_id: str, answer: Answer) -> GateDecision:
+        if answer.kind == "deny":
+            reason = answer.reason.strip()
+            self.emit(ApprovalSettled(request_id=request_id, outcome="deny", reason=reason))
+            return GateDecision(False, f"{_DENIED}: {reason}" if reason else _DENIED)
+        kind = answer.kind if answer.rule.strip() else "once"
+        kept = ""
+        try:
+            if kind in ("session", "always"):
+                self.rules = self.rules.including(
+                    parse_rule(answer.rule.strip(), "allow", "an answer in this session")
+                )
+            if kind == "always":
+                kept = f" in {await self.keep_rule(answer.rule.strip())}"
+        except (AgentError, OSError) as error:
+            # The person has said yes to this call whatever becomes of the rule.
+            kind = "once" if isinstance(error, UsageError) and kind == "session" else "session"
+            self.emit(Notice(text=f"the rule is not kept for good: {error}", level="warning"))
+        self.emit(ApprovalSettled(request_id=request_id, outcome=kind))
+        rule = f" by the rule {answer.rule.strip()}{kept}" if kind != "once" else ""
+        return GateDecision(True, f"allowed by the user ({kind}){rule}")
+
+
+def _preview(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | None:
+    """What a tool that can say so beforehand would do. Reads files."""
+    preview = getattr(tool, "preview", None)
+    if preview is None:
+        return None
+    try:
+        return preview(tool.params.model_validate(dict(arguments)), context)
+    except (AgentError, OSError, ValidationError):
+        return None
+
+
+def _commands(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """The simple commands of a shell line, those behind `timeout 5` and the like included."""
+    line = arguments.get("command")
+    if tool.access != "execute" or not isinstance(line, str):
+        return ()
+    from agent.permissions.shell import analyse
+
+    return tuple(command.text for command in analyse(line).commands)

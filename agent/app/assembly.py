@@ -1,0 +1,166 @@
+"""Puts the parts of a live session together."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.app.approvals import PersonGate
+from agent.app.authorship import Authorship
+from agent.app.conversation import Setting, tools_for
+from agent.app.engine import Engine, open_engine
+from agent.app.glance import RepoGlance
+from agent.app.keeper import EngineKeeper
+from agent.app.live import LiveSession, Relay
+from agent.app.outbox import Outbox
+from agent.app.protocols import tried_protocol
+from agent.app.record import SessionRecord, open_record
+from agent.app.serving import Serving
+from agent.app.turn_log import TurnLog
+from agent.app.workbench import tool_environment
+from agent.config.load import LoadedSettings, find_project_root
+from agent.core.events import Notice, QueueChanged
+from agent.core.inbox import SessionInbox
+from agent.core.limits import TimeLimit
+from agent.core.tool import Tool, ToolContext
+from agent.permissions.rules import Rules, parse_rules
+from agent.resources import config_folder, state_folder
+from agent.server.record import Endpoint
+from agent.session.replay import events_in
+
+
+async def assemble(
+    workspace: Path,
+    *,
+    loaded: LoadedSettings,
+    resume: str | None,
+    fork: bool,
+    serve: Callable[[LoadedSettings], Serving],
+) -> LiveSession:
+    """Reads and checks everything that can be wrong before anything is started. See `open_session`."""
+    workspace = workspace.resolve()
+    permissions = loaded.settings.permissions
+    rules = parse_rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny)
+    serving = await asyncio.to_thread(serve, loaded)
+    relay = Relay()
+    report = _reporter(relay)
+    record = await asyncio.to_thread(
+        open_record, workspace, profile=serving.profile.name, resume=resume, fork=fork, report=report
+    )
+    authorship = Authorship(record.ledger)
+    tools, shell = tools_for(authorship)
+    gate = _gate(workspace, serving, record, rules, relay)
+    cancel = asyncio.Event()
+    opener = _Opener(workspace, record, authorship, tools, gate, cancel, relay)
+    inbox = SessionInbox(
+        lambda: relay.emit(QueueChanged(steering=inbox.steering, follow_ups=inbox.follow_ups))
+    )
+    turns = TurnLog(serving.profile.name)
+    turns.observe_all(events_in(record.old))
+    live = LiveSession(
+        workspace=workspace,
+        loaded=loaded,
+        serve=serve,
+        record=record,
+        outbox=Outbox(),
+        inbox=inbox,
+        gate=gate,
+        tools=tools,
+        shell=shell,
+        turns=turns,
+        glance=RepoGlance(workspace),
+        keeper=EngineKeeper(serving, opener.open, emit=relay.emit, arrived=relay.arrived),
+        cancel=cancel,
+    )
+    relay.connect(live)
+    for notice in loaded.notices:
+        live.emit(Notice(text=notice, level="warning"))
+    if not os.access(workspace, os.W_OK):
+        text = f"the folder {workspace} is read-only, so nothing can be changed in it"
+        live.emit(Notice(text=text, level="warning"))
+    return live
+
+
+def _reporter(relay: Relay) -> Callable[[str], None]:
+    """For lines that may come from the thread of a tool."""
+    loop = asyncio.get_running_loop()
+
+    def report(text: str) -> None:
+        loop.call_soon_threadsafe(relay.emit, Notice(text=text, level="warning"))
+
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """Comes to an engine for a session, the first and any later one."""
+
+    workspace: Path
+    record: SessionRecord
+    authorship: Authorship
+    tools: tuple[Tool, ...]
+    gate: PersonGate
+    cancel: asyncio.Event
+    relay: Relay
+
+    async def open(self, serving: Serving) -> Engine:
+        engine = await open_engine(
+            serving,
+            lambda endpoint, protocol: self._setting(serving, endpoint, protocol),
+            self.tools,
+            self.record.conversation.messages,
+            self.relay.emit,
+            _trial,
+        )
+        # Which variables hold keys depends on the profile.
+        environment = tool_environment(serving.key_variables())
+        self.gate.context = replace(self.gate.context, environment=environment)
+        return engine
+
+    def _setting(self, serving: Serving, endpoint: Endpoint, protocol: str) -> Setting:
+        return Setting(
+            workspace=self.workspace,
+            settings=serving.loaded.settings,
+            profile=serving.profile,
+            endpoint=endpoint,
+            protocol=protocol,
+            ledger=self.record.ledger,
+            authorship=self.authorship,
+            spill_folder=self.record.store.folder / "output",
+            key_variables=serving.key_variables(),
+            deadline=TimeLimit(0),
+            cancel=self.cancel,
+        )
+
+
+async def _trial(setting: Setting) -> tuple[str, str]:
+    """A cancelled turn is no reason to stop finding out how this server is spoken to."""
+    return await tried_protocol(replace(setting, cancel=asyncio.Event()))
+
+
+def _gate(workspace: Path, serving: Serving, record: SessionRecord, rules: Rules, relay: Relay) -> PersonGate:
+    settings = serving.loaded.settings
+    context = ToolContext(
+        workspace=workspace,
+        ledger=record.ledger,
+        spill_folder=record.store.folder / "output",
+        emit=lambda _: None,
+        environment=tool_environment(serving.key_variables()),
+        shell_timeout_seconds=settings.limits.shell_seconds,
+    )
+    return PersonGate(
+        workspace=workspace,
+        mode=settings.permissions.mode,
+        rules=rules,
+        protected=(config_folder(), state_folder()),
+        context=context,
+        emit=relay.emit,
+        keep_rule=lambda rule: asyncio.to_thread(_keep_rule, rule, workspace),
+    )
+
+
+def _keep_rule(rule: str, workspace: Path) -> Path:
+    from agent.config.allow import allow_always
+
+    return allow_always(rule, find_project_root(workspace), os.environ)

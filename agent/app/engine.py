@@ -1,0 +1,136 @@
+"""A profile at work in a live session: its server, the model behind it, and what a turn needs of both."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from agent.app.approvals import PersonGate
+from agent.app.conversation import Setting, model_for, system_prompt
+from agent.app.serving import Serving
+from agent.app.workbench import result_limit
+from agent.config.model import Settings
+from agent.core.errors import AgentError
+from agent.core.events import Event, Notice, ServerState
+from agent.core.executor import ToolExecutor
+from agent.core.inbox import Inbox
+from agent.core.limits import ContextBudget, RepetitionGuard, StepLimit, TokenLimit
+from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall
+from agent.core.tool import Tool
+from agent.core.turn import TurnServices
+from agent.llm.client import ChatModel
+from agent.llm.probe import protocol_named
+from agent.llm.protocol import ToolProtocol
+from agent.server.record import Endpoint
+from agent.session.transcript import last_reply_number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A server that answers, and the model behind it."""
+
+    serving: Serving
+    endpoint: Endpoint
+    protocol: ToolProtocol
+    model: ChatModel
+
+    @property
+    def system_text(self) -> str:
+        return self.protocol.system_text(system_prompt())
+
+    @property
+    def model_name(self) -> str:
+        target = self.serving.profile.target
+        return target.file if target else self.serving.profile.model or self.endpoint.base_url
+
+    def services(
+        self, tools: Sequence[Tool], gate: PersonGate, inbox: Inbox, cancel: asyncio.Event
+    ) -> TurnServices:
+        """What one turn works with. A person is there: no check, no guide, no limit of time."""
+        settings = self.serving.loaded.settings
+        tokens = self._reply_tokens(settings)
+        executor = ToolExecutor(
+            tools,
+            gate=gate,
+            context=gate.context,
+            result_limit=lambda: result_limit(self.model, tokens),
+        )
+        guards = [
+            StepLimit(settings.limits.max_steps),
+            TokenLimit(settings.limits.max_tokens),
+            ContextBudget(lambda: self.model.context_tokens, tokens),
+            RepetitionGuard(),
+        ]
+        return TurnServices(
+            model=self.model,
+            executor=executor,
+            guards=guards,
+            inbox=inbox,
+            reply_tokens=tokens,
+            cancel=cancel,
+        )
+
+    def _reply_tokens(self, settings: Settings) -> int:
+        return min(
+            settings.limits.reply_tokens, self.serving.profile.model_card.max_reply_tokens or 1_000_000
+        )
+
+    def begin(self, messages: Sequence[Message]) -> tuple[list[Message], str]:
+        """The conversation as this model has to see it, and why it is not the one given ("" if it is).
+
+        The system text is part of how tools are called, and replies have to show calls the way they are
+        made here; else a model learns from its own history to make them wrong.
+        """
+        system = SystemMessage(self.system_text)
+        if not messages:
+            return [system], ""
+        rest = list(messages[1:] if isinstance(messages[0], SystemMessage) else messages)
+        if self.protocol.name == "constrained":
+            rest = [_with_calls_in_text(message) for message in rest]
+        begun: list[Message] = [system, *rest]
+        return begun, "" if begun == list(messages) else "the model is told about its tools in another way"
+
+    async def close(self) -> None:
+        await self.model.close()
+
+
+async def open_engine(
+    serving: Serving,
+    setting_for: Callable[[Endpoint, str], Setting],
+    tools: Sequence[Tool],
+    messages: Sequence[Message],
+    emit: Callable[[Event], None],
+    try_protocol: Callable[[Setting], Awaitable[tuple[str, str]]],
+) -> Engine:
+    """Comes to a server, started if need be, and finds out how its model calls tools.
+
+    Raises ServerError, ModelFileError or UsageError.
+    """
+    endpoint = await serving.endpoint(emit)
+    wanted = await serving.tool_protocol(endpoint)
+    name, surprise = await try_protocol(setting_for(endpoint, wanted))
+    if surprise:
+        emit(Notice(text=surprise, level="warning"))
+    protocol = protocol_named(name, tools)
+    model = model_for(setting_for(endpoint, name), protocol, replies_before=last_reply_number(messages))
+    emit(ServerState(state="ready", detail=f"context {endpoint.context_tokens} tokens"))
+    return Engine(serving=serving, endpoint=endpoint, protocol=protocol, model=model)
+
+
+def why_gone(serving: Serving, endpoint: Endpoint, detail: str) -> str:
+    """The end of a server of ours in the words of its own log, else `detail`."""
+    cause: AgentError | None = serving.why_it_ended(endpoint)
+    return cause.message if cause else detail
+
+
+def _with_calls_in_text(message: Message) -> Message:
+    """A reply whose calls are part of its text, as constrained replies have them."""
+    if not isinstance(message, AssistantMessage) or all(call.in_text for call in message.tool_calls):
+        return message
+    import json
+
+    lines = [
+        json.dumps({"tool": call.name, **call.arguments}, ensure_ascii=False) for call in message.tool_calls
+    ]
+    calls: tuple[ToolCall, ...] = tuple(replace(call, in_text=True) for call in message.tool_calls)
+    text = "\n".join(filter(None, [message.text.strip(), *lines]))
+    return replace(message, text=text, tool_calls=calls)

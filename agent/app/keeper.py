@@ -1,0 +1,103 @@
+"""Keeps the engine of a live session: started in the background, asked for by turns, changed by a person."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from agent.app.engine import Engine
+from agent.app.serving import Serving
+from agent.core.errors import AgentError, ServerError
+from agent.core.events import Event, ServerState
+
+OpenEngine = Callable[[Serving], Awaitable[Engine]]
+
+
+class EngineKeeper:
+    """Owns the one engine of a session. `arrived` is called with each engine that comes up."""
+
+    def __init__(
+        self,
+        serving: Serving,
+        open_engine: OpenEngine,
+        *,
+        emit: Callable[[Event], None],
+        arrived: Callable[[Engine], None],
+    ) -> None:
+        self.serving = serving
+        self.engine: Engine | None = None
+        self._open = open_engine
+        self._emit = emit
+        self._arrived = arrived
+        self._starting: asyncio.Task[Engine | AgentError] | None = None
+
+    def start(self) -> None:
+        """Begins to come to a server, unless one is there or on its way."""
+        if self.engine is None and (self._starting is None or self._starting.done()):
+            self._starting = asyncio.create_task(self._start())
+
+    async def ready(self) -> Engine:
+        """The engine, as soon as it is there. Whoever waits may be cancelled, the start goes on.
+
+        Raises ServerError, ModelFileError or UsageError.
+        """
+        if self.engine is not None:
+            return self.engine
+        self.start()
+        if self._starting is None:
+            raise ServerError("the server was not started")
+        outcome = await asyncio.shield(self._starting)
+        if isinstance(outcome, AgentError):
+            raise outcome
+        return outcome
+
+    async def change(self, serving: Serving) -> Engine:
+        """Goes over to another profile; its server may take the place of the present one.
+
+        Raises what `ready` does; the present profile is kept then.
+        """
+        before = self.serving
+        await self._let_go()
+        self.serving = serving
+        try:
+            return await self.ready()
+        except AgentError:
+            self.serving = before
+            raise
+
+    async def forget(self) -> None:
+        """Lets go of a server that failed, so that the next turn comes to one anew."""
+        await self._let_go()
+
+    async def close(self) -> str:
+        """Ends a start that is under way, and what is not to be kept for another run.
+
+        Returns:
+            One line if the server could not be stopped.
+        """
+        engine = self.engine
+        await self._let_go()
+        return await engine.serving.release(engine.endpoint) if engine is not None else ""
+
+    async def _let_go(self) -> None:
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+        self._starting = None
+        engine, self.engine = self.engine, None
+        if engine is not None:
+            await engine.close()
+
+    async def _start(self) -> Engine | AgentError:
+        try:
+            engine = await self._open(self.serving)
+        except AgentError as error:
+            return self._failed(error)
+        except Exception as error:
+            problem = f"unexpected {type(error).__name__} while the server was started: {error}"
+            return self._failed(ServerError(problem, "this should not happen; please report it"))
+        self.engine = engine
+        self._arrived(engine)
+        return engine
+
+    def _failed(self, error: AgentError) -> AgentError:
+        self._emit(ServerState(state="failed", detail=error.message))
+        return error

@@ -1,0 +1,120 @@
+"""The parts of a live session, and the one way that events take in it."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.app.approvals import PersonGate
+from agent.app.engine import Engine
+from agent.app.glance import RepoGlance
+from agent.app.keeper import EngineKeeper
+from agent.app.outbox import Outbox
+from agent.app.record import SessionRecord
+from agent.app.serving import Serving
+from agent.app.turn_log import TurnLog
+from agent.config.load import LoadedSettings
+from agent.core.events import Event, PrefixBroken, SessionStarted, to_record
+from agent.core.inbox import SessionInbox
+from agent.core.tool import Tool
+from tools.shell import ShellTool
+
+# Deltas are in the messages, queues and fill levels are about this moment only.
+_NOT_RECORDED = frozenset(
+    {
+        "text_delta",
+        "reasoning_delta",
+        "tool_call_delta",
+        "prefill",
+        "tool_output",
+        "queue_changed",
+        "context_status",
+    }
+)
+
+
+class Relay:
+    """Takes events before the session is whole, and hands them on once it is."""
+
+    def __init__(self) -> None:
+        self._early: list[Event] = []
+        self._target: LiveSession | None = None
+
+    def emit(self, event: Event) -> None:
+        if self._target is None:
+            self._early.append(event)
+        else:
+            self._target.emit(event)
+
+    def arrived(self, engine: Engine) -> None:
+        if self._target is not None:
+            self._target.arrived(engine)
+
+    def connect(self, live: "LiveSession") -> None:
+        self._target = live
+        for event in self._early:
+            live.emit(event)
+        self._early.clear()
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveSession:
+    """What a session consists of. `busy` counts what must not be mixed with a change of the files."""
+
+    workspace: Path
+    loaded: LoadedSettings
+    serve: Callable[[LoadedSettings], Serving]
+    record: SessionRecord
+    outbox: Outbox
+    inbox: SessionInbox
+    gate: PersonGate
+    tools: tuple[Tool, ...]
+    shell: ShellTool
+    turns: TurnLog
+    glance: RepoGlance
+    keeper: EngineKeeper
+    server_state: str = "stopped"
+    used_tokens: int = 0
+    is_running: bool = False
+    cancel: asyncio.Event = field(default_factory=asyncio.Event)
+    commands: set[asyncio.Event] = field(default_factory=set)
+    undone: list[str] = field(default_factory=list)
+
+    def emit(self, event: Event) -> None:
+        """What every event passes through: the figures, the session file, the front."""
+        self.turns.observe(event)
+        if event.type == "server_state":
+            self.server_state = event.state
+        elif event.type not in _NOT_RECORDED:
+            self.record.store.append(to_record(event))
+        self.outbox.put(event)
+
+    def arrived(self, engine: Engine) -> None:
+        """Tells about a server that has come up, and that its key is a secret."""
+        endpoint = engine.endpoint
+        self.record.store.hide(endpoint.api_key)
+        self.emit(
+            SessionStarted(
+                session_id=self.record.store.id,
+                workspace=str(self.workspace),
+                profile=engine.serving.profile.name,
+                model=engine.model_name,
+                context_tokens=endpoint.context_tokens,
+                tool_protocol=engine.protocol.name,
+            )
+        )
+
+    def suit(self, engine: Engine) -> None:
+        """Makes the conversation one that `engine` can go on with."""
+        conversation = self.record.conversation
+        messages, cause = engine.begin(conversation.messages)
+        if not conversation.messages:
+            conversation.add(messages[0])
+        elif cause:
+            conversation.begin_again(messages, cause)
+            self.emit(PrefixBroken(cause=cause))
+
+    def environment(self) -> dict[str, str]:
+        """The person's own environment, for the person's own commands."""
+        return dict(os.environ)

@@ -1,0 +1,173 @@
+"""The services of a live session that are no turn: `SessionHandle.command`.
+
+| name | arguments | gives |
+|---|---|---|
+| `turns` | | a list of `TurnRow` |
+| `history` | | a list of events: the conversation so far, to be drawn again |
+| `context` | | a `ContextReport`: what fills the window, by kind |
+| `diff` | | unified diff of what the file tools changed in this session, as text |
+| `undo`, `redo` | | an `UndoResult` |
+| `shell` | `command`, `context` (default true) | a `ShellRun`; events show it meanwhile |
+| `profile` | | a list of profile names |
+| `profile` | `name` | a `ProfileSwitch`: what going over would cost; nothing is changed |
+| `profile` | `name`, `apply` = true | the same, after going over |
+| `server` | `action` = start or stop (optional) | a `ServerPanel` |
+| `sessions` | | a list of `SessionSummary`, newest first |
+| `rename` | `title` | the title as kept |
+| `compact` | | not there yet |
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from agent.app.accounts import ContextReport, account_for
+from agent.app.live import LiveSession
+from agent.app.person_shell import ShellRun, run_for_person
+from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, profile_names, start_server
+from agent.app.switching import stop_server as stop_this_server
+from agent.app.turn_log import TurnRow
+from agent.core.errors import UsageError
+from agent.core.events import Event
+from agent.resources import state_folder
+from agent.session.catalogue import SessionSummary, session_folders, summarise
+from agent.session.diffs import session_diff
+from agent.session.kept import load_kept
+from agent.session.replay import events_in
+from agent.session.store import load
+from agent.session.undo import UndoResult, undo
+
+_LONGEST_TITLE = 200
+Service = Callable[[Mapping[str, Any]], Awaitable[Any]]
+
+
+class SessionServices:
+    """Runs services by name. What changes files or the conversation waits for no turn: it is refused."""
+
+    def __init__(self, live: LiveSession) -> None:
+        self._live = live
+        self._running: set[asyncio.Task[Any]] = set()
+        self._services: dict[str, Service] = {
+            "turns": self._turns,
+            "history": self._history,
+            "context": self._context,
+            "diff": self._diff,
+            "undo": self._undo,
+            "redo": self._redo,
+            "shell": self._shell,
+            "profile": self._profile,
+            "server": self._server,
+            "sessions": self._sessions,
+            "rename": self._rename,
+            "compact": self._compact,
+        }
+
+    async def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Raises UsageError for an unknown service or wrong arguments."""
+        service = self._services.get(name)
+        if service is None:
+            known = ", ".join(self._services)
+            raise UsageError(f"there is no command {name!r}", f"the commands are: {known}")
+        task = asyncio.ensure_future(service(arguments))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await task
+
+    async def settled(self) -> None:
+        """Ends what still runs, for the end of the session."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _turns(self, _: Mapping[str, Any]) -> list[TurnRow]:
+        return list(self._live.turns.rows)
+
+    async def _history(self, _: Mapping[str, Any]) -> list[Event]:
+        path = self._live.record.store.path
+        return await asyncio.to_thread(lambda: list(events_in(load(path))))
+
+    async def _context(self, _: Mapping[str, Any]) -> ContextReport:
+        return await account_for(self._live)
+
+    async def _diff(self, _: Mapping[str, Any]) -> str:
+        folder, workspace = self._live.record.store.folder, self._live.workspace
+        return await asyncio.to_thread(session_diff, folder, workspace)
+
+    async def _undo(self, _: Mapping[str, Any]) -> UndoResult:
+        self._refuse_while_running("undo")
+        store = self._live.record.store
+        if not await asyncio.to_thread(load_kept, store.folder):
+            raise UsageError("nothing to undo: this session has changed no files")
+        return await self._put_back(store.id, "undid your changes")
+
+    async def _redo(self, _: Mapping[str, Any]) -> UndoResult:
+        self._refuse_while_running("redo")
+        if not self._live.undone:
+            raise UsageError("nothing to redo: nothing was undone in this session")
+        result = await self._put_back(self._live.undone[-1], "brought back the changes that were undone")
+        self._live.undone.clear()
+        return result
+
+    async def _put_back(self, session_id: str, what: str) -> UndoResult:
+        live = self._live
+        workspace, own = live.workspace, live.record.store.id
+
+        def work() -> UndoResult:
+            with live.record.ledger.own_changes():
+                return undo(state_folder(), workspace, session_id, own=own)
+
+        result = await asyncio.to_thread(work)
+        files = (*result.restored, *result.deleted)
+        if files:
+            live.undone.append(result.recorded_as)
+            live.inbox.note(f"(The user {what}: {', '.join(files)}. Read a file again before you change it.)")
+        live.glance.refresh()
+        return result
+
+    async def _shell(self, arguments: Mapping[str, Any]) -> ShellRun:
+        command = _text(arguments, "command")
+        return await run_for_person(self._live, command, in_context=bool(arguments.get("context", True)))
+
+    async def _profile(self, arguments: Mapping[str, Any]) -> list[str] | ProfileSwitch:
+        if not arguments.get("name"):
+            return await asyncio.to_thread(profile_names)
+        apply = bool(arguments.get("apply", False))
+        if apply:
+            self._refuse_while_running("profile")
+        return await go_over(self._live, _text(arguments, "name"), apply=apply)
+
+    async def _server(self, arguments: Mapping[str, Any]) -> ServerPanel:
+        action = arguments.get("action")
+        if action not in (None, "start", "stop"):
+            raise UsageError(f"the server has no action {action!r}", "the actions are start and stop")
+        if action == "stop":
+            self._refuse_while_running("server stop")
+            await stop_this_server(self._live)
+        elif action == "start":
+            await start_server(self._live)
+        return await panel_of(self._live)
+
+    async def _sessions(self, _: Mapping[str, Any]) -> list[SessionSummary]:
+        workspace = self._live.workspace
+        return await asyncio.to_thread(
+            lambda: [summarise(folder) for folder in session_folders(state_folder(), workspace)]
+        )
+
+    async def _rename(self, arguments: Mapping[str, Any]) -> str:
+        title = " ".join(_text(arguments, "title").split())[:_LONGEST_TITLE]
+        self._live.record.store.append({"type": "title", "title": title})
+        return title
+
+    async def _compact(self, _: Mapping[str, Any]) -> None:
+        raise UsageError("a conversation cannot be compacted yet", "begin a new one when the context is full")
+
+    def _refuse_while_running(self, name: str) -> None:
+        if self._live.is_running or self._live.commands:
+            raise UsageError(f"{name} has to wait until nothing runs", "interrupt what runs, or let it end")
+
+
+def _text(arguments: Mapping[str, Any], name: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"the command needs a text {name!r}")
+    return value.strip()

@@ -1,0 +1,145 @@
+"""Going over to another profile inside of a session, and what is known of the present server."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.app.accounts import account_for
+from agent.app.live import LiveSession
+from agent.app.serving import Serving
+from agent.config.layers import Origin
+from agent.core.errors import UsageError
+from agent.core.events import Notice, ServerState
+from agent.resources import config_folder, profiles_folder, runtime_folder
+
+_LOG_LINES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSwitch:
+    """What going over to a profile costs: the whole conversation is evaluated again.
+
+    `seconds` is that by the speed of the last prompt of `measured_with`, None where nothing was measured
+    in this session. The time to start a server comes on top where `is_running` is false.
+    """
+
+    profile: str
+    model: str
+    tokens: int
+    seconds: float | None
+    measured_with: str
+    is_running: bool
+    applied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPanel:
+    """`pid` and `log_file` are None for a server of somebody else; `log` has its last lines."""
+
+    state: str
+    profile: str
+    engine: str
+    model: str
+    url: str
+    pid: int | None
+    context_tokens: int
+    slots: int
+    tool_protocol: str
+    prefill_rate: float | None
+    log_file: Path | None
+    log: tuple[str, ...]
+
+
+def profile_names() -> list[str]:
+    """All profiles that could be gone over to."""
+    from agent.server.profile_files import list_profiles
+
+    return [profile.name for profile in list_profiles([config_folder() / "profiles", profiles_folder()])]
+
+
+async def go_over(live: LiveSession, name: str, *, apply: bool) -> ProfileSwitch:
+    """Says what it costs, and does it if `apply`. The conversation is kept.
+
+    Raises:
+        UsageError: there is no such profile.
+        ServerError, ModelFileError: its server does not come up; the present profile is kept.
+    """
+    serving = await asyncio.to_thread(_serving_of, live, name)
+    target = serving.profile.target
+    report = await account_for(live)
+    before = live.keeper.serving.profile.name
+    measured = next((one for one in (serving.profile.name, before) if live.turns.prefill_rate(one)), "")
+    rate = live.turns.prefill_rate(measured) if measured else None
+    tokens = max(report.used, report.total)
+    switch = ProfileSwitch(
+        profile=serving.profile.name,
+        model=target.file if target else serving.profile.model or "",
+        tokens=tokens,
+        seconds=tokens / rate if rate else None,
+        measured_with=measured,
+        is_running=await asyncio.to_thread(serving.running) is not None or not serving.is_managed,
+    )
+    if not apply:
+        return switch
+    engine = await live.keeper.change(serving)
+    live.loaded = serving.loaded
+    if live.record.conversation.messages:
+        live.suit(engine)
+    live.emit(Notice(text=f"profile {serving.profile.name} answers from now on"))
+    return replace(switch, applied=True)
+
+
+def _serving_of(live: LiveSession, name: str) -> Serving:
+    loaded = live.loaded
+    settings = loaded.settings.model_copy(update={"profile": name})
+    origins = {**loaded.origins, "profile": Origin("command line", "profile")}
+    return live.serve(replace(loaded, settings=settings, origins=origins))
+
+
+async def start_server(live: LiveSession) -> None:
+    """Raises ServerError, ModelFileError or UsageError."""
+    await live.keeper.ready()
+
+
+async def stop_server(live: LiveSession) -> None:
+    """Stops the server if it is one of ours; the next prompt starts it again.
+
+    Raises:
+        UsageError: it is somebody else's, or none is there.
+    """
+    engine = live.keeper.engine
+    record = engine.serving.record_of(engine.endpoint) if engine else None
+    if record is None:
+        raise UsageError("there is no server of ours that could be stopped")
+    from agent.server import process
+
+    await live.keeper.forget()
+    await process.stop_server(record, runtime_folder())
+    live.emit(ServerState(state="stopped", detail="stopped by the user"))
+
+
+async def panel_of(live: LiveSession) -> ServerPanel:
+    """What a person may want to know of the server."""
+    engine, serving = live.keeper.engine, live.keeper.serving
+    endpoint = engine.endpoint if engine else None
+    log_file = endpoint.log_file if endpoint else None
+    return ServerPanel(
+        state=live.server_state,
+        profile=serving.profile.name,
+        engine=serving.profile.engine,
+        model=engine.model_name if engine else "",
+        url=endpoint.base_url if endpoint else "",
+        pid=endpoint.pid if endpoint else None,
+        context_tokens=endpoint.context_tokens if endpoint else 0,
+        slots=endpoint.slots if endpoint else 0,
+        tool_protocol=engine.protocol.name if engine else "",
+        prefill_rate=live.turns.prefill_rate(serving.profile.name),
+        log_file=log_file,
+        log=await asyncio.to_thread(_last_lines, log_file),
+    )
+
+
+def _last_lines(log_file: Path | None) -> tuple[str, ...]:
+    from agent.server.logs import read_tail
+
+    return tuple(read_tail(log_file).splitlines()[-_LOG_LINES:]) if log_file else ()
