@@ -33,8 +33,10 @@ MAY_IMPORT = {
 
 # Commands that are about one room and nothing else go there without the composition root.
 ALSO = {
+    "agent.cli.bench": ("agent.bench",),
     "agent.cli.server": ("agent.server",),
     "agent.cli.server_install": ("agent.server",),
+    "agent.cli.server_view": ("agent.server",),
     "agent.cli.model": ("agent.server",),
     "agent.cli.profile": ("agent.server",),
     "agent.cli.session": ("agent.session",),

@@ -58,8 +58,9 @@ class Measurement:
     `measured_here` says that the times are those of this program's clock; prompt and decode time are then
     None for a reply that was not streamed. `prompt_tokens` are those that were evaluated, `cached_tokens`
     those that were not. `drafted` and `accepted` are None where the server says nothing about drafting, 0
-    where it says that nothing was drafted. `checks` is how often the target checked a draft and
-    `mean_accepted_length` 1 + accepted / checks, with its source (`metrics` or `log`). `raw` is the request and every chunk of the reply with its time of arrival.
+    where it says that nothing was drafted. `checks` is how often the target checked a draft,
+    `mean_accepted_length` is 1 + accepted / checks, with its source (`metrics` or `log`). `raw` is the
+    request and every chunk of the reply with its time of arrival.
     """
 
     prompt_id: str

@@ -11,11 +11,13 @@ from agent import __version__
 
 # Only the module of the command that is asked for is imported; the others are known by their summary.
 COMMANDS = {
+    "chat": "the terminal interface; the same as `agent` alone",
     "run": "do a task in this repository without a person watching",
     "undo": "take back what the last run changed",
     "session": "list, show and remove recorded sessions",
     "server": "start, stop and look at the model server",
     "model": "fetch and check model files",
+    "bench": "measure speed, and what drafting gains",
     "profile": "list, show and check server profiles",
     "config": "show and change settings",
     "trust": "let this project's own config choose commands and permissions",
@@ -84,6 +86,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"agent {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    argv = _with_default_command(argv)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
         if name == chosen:
@@ -95,6 +98,18 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.print_help()
         parser.exit(0 if not argv else 2)
     return arguments
+
+
+def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
+    """`agent` alone, or with options of the interface, opens it; without a terminal `agent` alone helps."""
+    if not argv:
+        in_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+        return ["chat"] if in_terminal else argv
+    if not argv[0].startswith("-"):
+        return argv
+    from agent.cli.chat import OPTIONS
+
+    return ["chat", *argv] if argv[0].partition("=")[0] in OPTIONS else argv
 
 
 def _arguments(
