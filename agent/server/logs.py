@@ -7,24 +7,38 @@ import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent.core.errors import AgentError, ModelFileError, ServerError
 
+if TYPE_CHECKING:
+    from agent.server.failure_rules import Rule
+
 FailureKind = Literal[
     "engine-missing",
+    "program",  # the binary itself cannot run here
+    "flag",
+    "value",  # of a flag
+    "environment",
     "port",
     "file-missing",
     "file-damaged",
     "architecture",
     "vocabulary",
+    "speculation",
     "memory",
     "template",
+    "download",
+    "gpu",
     "parameter",
     "assertion",
     "stopped",
+    "crash",
     "unknown",
 ]
+INSTALL_ENGINE = (
+    "install it: uv pip install 'dflash-agent[embedded]' or python -m pip install 'dflash-agent[embedded]'"
+)
 _TAIL_BYTES = 256 * 1024
 _LONGEST_LINE = 300
 _STAGES = (
@@ -35,6 +49,37 @@ _STAGES = (
     ("listening on", "up"),
 )
 _TIME_AND_LEVEL = re.compile(r"^[\d.]+ [A-Z] ")
+_READY = re.compile(r"listening on (https?|unix)|agent: serving on")
+_SHELL_SIGNALS = 128
+_CRASHED = (
+    'lower `context` in the profile, or set speculation.kind = "none"; if it happens again, try another '
+    "version with `agent server install`"
+)
+_BY_SIGNAL: tuple[tuple[signal.Signals, FailureKind, str, str], ...] = (
+    (
+        signal.SIGKILL,
+        "memory",
+        "it was killed, which is what the system does when memory runs out",
+        "close other programs, lower `context` in the profile, or choose a smaller model",
+    ),
+    (signal.SIGTERM, "stopped", "it was stopped from outside", "start it again with `agent server start`"),
+    (signal.SIGINT, "stopped", "it was stopped from outside", "start it again with `agent server start`"),
+    (
+        signal.SIGILL,
+        "program",
+        "it uses instructions that this processor does not have (signal SIGILL)",
+        "build it for this machine with `agent server install`",
+    ),
+    (
+        signal.SIGBUS,
+        "memory",
+        "it could not read a mapped file, or memory ran out (signal SIGBUS)",
+        "check the model files with `agent model verify`, and lower `context` in the profile",
+    ),
+    (signal.SIGSEGV, "crash", "it crashed (signal SIGSEGV)", _CRASHED),
+    (signal.SIGABRT, "crash", "it stopped itself without a word (signal SIGABRT)", _CRASHED),
+    (signal.SIGFPE, "crash", "it crashed (signal SIGFPE)", _CRASHED),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,96 +101,6 @@ class Failure:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    kind: FailureKind
-    pattern: re.Pattern[str]
-    summary: str
-    remedy: str
-
-
-INSTALL_ENGINE = (
-    "install it: uv pip install 'dflash-agent[embedded]' or python -m pip install 'dflash-agent[embedded]'"
-)
-
-# In this order, because one failure is followed by general ones ("failed to load model").
-_RULES = (
-    _Rule(
-        "engine-missing",
-        re.compile(r"cannot import xllamacpp"),
-        "its engine is not installed",
-        INSTALL_ENGINE,
-    ),
-    _Rule(
-        "port",
-        re.compile(r"couldn't bind HTTP server socket"),
-        "its port is in use",
-        "choose another port in the profile, or 0 for a random one",
-    ),
-    _Rule(
-        "file-damaged",
-        re.compile(
-            r"invalid magic|not within the file bounds|corrupted or incomplete"
-            r"|failed to read (key|tensor|magic)"
-        ),
-        "the model file is damaged or only half there",
-        "check it with `agent model verify`, then `agent model rm` and `agent model pull`",
-    ),
-    _Rule(
-        "file-missing",
-        re.compile(r"failed to open GGUF file"),
-        "a model file is missing",
-        "get it with `agent model pull`",
-    ),
-    _Rule(
-        "architecture",
-        re.compile(r"unknown model architecture|wrong number of tensors|requires 'target_layers'"),
-        "this engine does not know the model's architecture",
-        "choose another model file, or update the engine",
-    ),
-    _Rule(
-        "memory",
-        re.compile(
-            r"failed to allocate|unable to allocate|cannot allocate memory|out of memory|bad_alloc"
-            r"|ErrorOutOfDevice",
-            re.IGNORECASE,
-        ),
-        "not enough memory",
-        "lower `context` in the profile, close other programs, or choose a smaller model",
-    ),
-    _Rule(
-        "parameter",
-        re.compile(r"requires flash_attn|does not know|agent: the engine did not start: (?!Failed to init)"),
-        "the engine refuses a value of the profile",
-        "correct that value in the profile",
-    ),
-    _Rule(
-        "vocabulary",
-        re.compile(r"failed to load draft model|vocab(ulary)? .*(mismatch|not compatible|must match)"),
-        "the draft model does not fit the target",
-        "choose a draft model of the same family",
-    ),
-    _Rule(
-        "template",
-        re.compile(r"chat template is not supported|failed to initialize chat template"),
-        "the engine cannot use the model's chat template",
-        "choose a model file with a proper chat template",
-    ),
-    _Rule(
-        "memory",
-        re.compile(r"failed to create_?\s?context"),
-        "the context could not be created",
-        "lower `context` in the profile, or check its KV types",
-    ),
-    _Rule(
-        "assertion",
-        re.compile(r"GGML_ASSERT\("),
-        "the engine stopped itself",
-        'target, draft model and kind of speculation may not fit together; try speculation.kind = "none"',
-    ),
-)
-
-
 def classify(log_text: str, exit_status: int | None) -> Failure:
     """Finds the cause of a failure.
 
@@ -153,32 +108,57 @@ def classify(log_text: str, exit_status: int | None) -> Failure:
         log_text: what the server printed in this run.
         exit_status: as `os.waitstatus_to_exitcode` gives it, None when it is not known.
     """
-    lines = log_text.splitlines()
-    for rule in _RULES:
+    # Dozens of patterns that a start which goes well has no use for.
+    from agent.server.failure_rules import HARMLESS, RULES
+
+    lines = _since_ready(log_text.splitlines())
+    lines = [line for line in lines if not HARMLESS.search(line)]
+    of_draft = "failed to load draft model" in log_text
+    for rule in RULES:
         for line in lines:
-            if rule.pattern.search(line):
-                return Failure(rule.kind, rule.summary, _shown(line), rule.remedy)
-    if exit_status == -signal.SIGKILL:
-        summary = "it was killed, which is what the system does when memory runs out"
-        return Failure(
-            "memory", summary, "", "close other programs, lower `context`, or choose a smaller model"
-        )
-    if exit_status == -signal.SIGTERM:
-        return Failure(
-            "stopped", "it was stopped from outside", "", "start it again with `agent server start`"
-        )
+            plain = _TIME_AND_LEVEL.sub("", line)
+            found = rule.pattern.search(plain)
+            if found:
+                return _failure(rule, found, line, of_draft)
+    return _without_a_word(log_text, exit_status)
+
+
+def _since_ready(lines: list[str]) -> list[str]:
+    """What a server complained of while it loaded is not why it ended after that."""
+    ready = [number for number, line in enumerate(lines) if _READY.search(line)]
+    return lines[ready[-1] + 1 :] if ready else lines
+
+
+def _failure(rule: "Rule", found: re.Match[str], line: str, of_draft: bool) -> Failure:
+    from agent.server.flag_keys import where_to_change
+
+    words = {name: (value or "").strip() for name, value in found.groupdict().items()}
+    words["change"] = where_to_change(words.get("flag", ""))
+    words["file"], words["table"] = ("draft model file", "draft") if of_draft else ("model file", "target")
+    return Failure(rule.kind, rule.summary.format_map(words), _shown(line), rule.remedy.format_map(words))
+
+
+def _without_a_word(log_text: str, exit_status: int | None) -> Failure:
+    """The cause by how the process ended alone. A shell gives 128 more than the signal's number."""
+    status = exit_status
+    if status is not None and status > _SHELL_SIGNALS:
+        status = _SHELL_SIGNALS - status
+    for number, kind, summary, remedy in _BY_SIGNAL:
+        if status == -number:
+            return Failure(kind, summary, "", remedy)
     how = f"it ended with {describe_exit(exit_status)}" if exit_status is not None else "it ended"
     return Failure("unknown", how, last_line(log_text), "look into its log with `agent server logs`")
 
 
 def describe_exit(exit_status: int) -> str:
-    """`signal SIGSEGV` or `status 1`."""
-    if exit_status >= 0:
+    """`signal SIGSEGV` or `status 1`; a status above 128 is a signal that a shell passed on."""
+    number = -exit_status if exit_status < 0 else exit_status - _SHELL_SIGNALS
+    if number <= 0:
         return f"status {exit_status}"
     try:
-        return f"signal {signal.Signals(-exit_status).name}"
+        return f"signal {signal.Signals(number).name}"
     except ValueError:
-        return f"signal {-exit_status}"
+        return f"signal {number}" if exit_status < 0 else f"status {exit_status}"
 
 
 def read_tail(log_file: Path, limit: int = _TAIL_BYTES) -> str:
