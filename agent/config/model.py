@@ -83,7 +83,15 @@ class Server(Section):
         default="",
         description="llama-server to start, a path or a name on the PATH; empty = the one that was installed",
     )
-    url: str = Field(default="", description="base URL of a running llama-server; empty = start one")
+    fallback: Literal["notice", "plain"] = Field(
+        default="notice",
+        description="when drafting makes a session slower than its baseline: notice says so, plain also goes "
+        "on without the draft from the next turn",
+    )
+    url: str = Field(default="", description="base URL of a running server; empty = start one")
+    model: str = Field(
+        default="", description="model to ask for at that URL; empty = the only one that is loaded there"
+    )
     api_key_env: str = Field(
         default="", description="name of the environment variable that holds the key for that URL"
     )
@@ -138,6 +146,23 @@ class Check(Section):
     command: str = Field(default="", description="check command of `agent run` in this project; empty = none")
 
 
+class Ui(Section):
+    """How the terminal interface looks and behaves. A person's own business: no project decides it."""
+
+    theme: str = Field(
+        default="auto", description="colours: auto, dark, light, or a name that `/theme` lists"
+    )
+    mouse: bool = Field(default=True, description="whether the mouse scrolls and selects in the interface")
+    notify: Literal["bell", "desktop", "off"] = Field(
+        default="bell",
+        description="how a long turn that ends, or a question, calls you; bell, desktop or off",
+    )
+    long_turn_seconds: Seconds = Field(default=20.0, description="seconds after which a turn counts as long")
+    keys: dict[str, str] = Field(
+        default_factory=dict, description="keys by the name of what they do, as `/keys` lists them"
+    )
+
+
 class Settings(Section):
     """All settings. Top-level keys come before the tables."""
 
@@ -149,6 +174,7 @@ class Settings(Section):
     server: Server = Field(default_factory=Server.model_construct)
     models: Models = Field(default_factory=Models.model_construct)
     check: Check = Field(default_factory=Check.model_construct)
+    ui: Ui = Field(default_factory=Ui.model_construct)
 
 
 class SettingInfo(NamedTuple):

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from agent.ui.commands.catalogue import ALL, choice, parse
 from agent.ui.editor import edit_text, editor_command
-from agent.ui.result_text import as_text
 from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
 
@@ -21,11 +20,9 @@ async def run_command(app: "AgentApp", line: str) -> None:
 
 async def run_shell(app: "AgentApp", text: str) -> None:
     """Runs `!command` in the session, or `!!command` outside of the conversation. Raises AgentError."""
-    app.show_typed(text)
     command = text.lstrip("!").strip()
-    shown = as_text(await app.live.service("shell", command=command, keep_out=text.startswith("!!")))
-    if shown:
-        app.host.tell(shown)
+    # Its events show the command and its output while it runs.
+    await app.live.service("shell", command=command, context=not text.startswith("!!"))
 
 
 async def choose_command(app: "AgentApp") -> None:

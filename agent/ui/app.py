@@ -173,6 +173,8 @@ class AgentApp(App[str]):
             if any(item.can_fetch for item in missing):
                 await self.push_screen_wait(SetupScreen(setup, opening.profile, missing))
         await self.live.open(opening)
+        if self.options.loaded is not None:
+            self.options.loaded()
 
     def adopt(self, bridge: "Bridge", live: "LiveSession", completer: "Completer") -> None:
         """Takes over what was loaded after the first paint, and sends what was entered before."""

@@ -47,6 +47,7 @@ async def assemble(app: "AgentApp", make_conversation: Callable[[], Widget] | No
 
     live = LiveSession(
         app.options.open_session,
+        app.options.services,
         show=app.show,
         replay=bridge.replay,
         changed=app.session_changed,
@@ -54,8 +55,6 @@ async def assemble(app: "AgentApp", make_conversation: Callable[[], Widget] | No
     )
 
     async def list_files() -> list[str]:
-        if app.options.files is not None:
-            return await app.options.files()
         files = await live.service("files", limit=100_000)
         if not isinstance(files, list):
             raise AgentError("the session does not list files")

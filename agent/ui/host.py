@@ -30,7 +30,7 @@ class AppHost:
     def last_reply(self) -> str:
         return self._app.bridge.last_reply if self._app.bridge else ""
 
-    async def service(self, name: str, **arguments: Any) -> Any:
+    async def service(self, name: str, /, **arguments: Any) -> Any:
         return await self._app.live.service(name, **arguments)
 
     def tell(self, text: str, level: Level = "info") -> None:

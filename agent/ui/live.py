@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from agent.core.errors import AgentError, UsageError
 from agent.core.events import Event, Notice
 from agent.core.handle import SessionHandle
-from agent.ui.options import Opener, Opening
+from agent.ui.options import Opener, Opening, Service
 
 LONGEST_HOLD_SECONDS = 0.008
 """How long events may be shown before keys and paints get their turn."""
@@ -26,6 +26,7 @@ class LiveSession:
     def __init__(
         self,
         opener: Opener,
+        services: Mapping[str, Service],
         *,
         show: Callable[[Event], None],
         replay: Callable[[Event], None],
@@ -33,6 +34,7 @@ class LiveSession:
         clock: Callable[[], float],
     ) -> None:
         self._opener = opener
+        self._services = services
         self._show = show
         self._replay = replay
         self._changed = changed
@@ -90,8 +92,10 @@ class LiveSession:
         self.handle.cancel()
         return queued
 
-    async def service(self, name: str, **arguments: Any) -> Any:
+    async def service(self, name: str, /, **arguments: Any) -> Any:
         """Raises AgentError: the service is not there, or failed."""
+        if name in self._services:
+            return await self._services[name](arguments)
         if self.handle is None:
             raise UsageError("the session is not open yet", "wait for the server, or see what it said above")
         return await self.handle.command(name, arguments)

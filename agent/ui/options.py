@@ -47,6 +47,9 @@ class Setup(Protocol):
         ...
 
 
+Service = Callable[[Mapping[str, Any]], Awaitable[Any]]
+"""Like `SessionHandle.command` for one name: what the interface needs and a session does not offer."""
+
 Opener = Callable[[Opening], Awaitable[SessionHandle]]
 
 
@@ -55,7 +58,8 @@ class UiOptions:
     """`open_session` is called after the first paint. `state_folder` None keeps no history and no drafts.
 
     `keys` maps the name of a binding to keys with commas between them. A turn counts as long, for the
-    notice at its end, after `long_turn_seconds`.
+    notice at its end, after `long_turn_seconds`. `services` come before those of the session.
+    `loaded` is called when everything is imported.
     """
 
     workspace: Path
@@ -67,5 +71,6 @@ class UiOptions:
     keys: Mapping[str, str] = field(default_factory=dict)
     notify: Notify = "bell"
     long_turn_seconds: float = 20.0
-    files: Callable[[], Awaitable[list[str]]] | None = None
+    services: Mapping[str, Service] = field(default_factory=dict)
+    loaded: Callable[[], None] | None = None
     save_setting: Callable[[str, Any], None] | None = None

@@ -21,7 +21,7 @@ class Host(Protocol):
     @property
     def last_reply(self) -> str: ...
 
-    async def service(self, name: str, **arguments: Any) -> Any:
+    async def service(self, name: str, /, **arguments: Any) -> Any:
         """A service of the session; raises AgentError."""
         ...
 

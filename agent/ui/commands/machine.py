@@ -1,61 +1,74 @@
 """Commands about what the session runs on: model, server, bench, permissions, MCP servers, skills."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from agent.core.errors import UsageError
 from agent.core.handle import MODES
 from agent.ui.commands.command import Command, Host
 from agent.ui.result_text import as_text
-from agent.ui.text import one_line
+from agent.ui.text import count, duration, one_line
 from agent.ui.widgets.menu import Choice
 
 
 async def model(host: Host, argument: str) -> None:
     name = argument
     if not name:
-        choices = profile_choices(await host.service("profiles"))
-        chosen = await host.pick(
-            "Go on with another profile (its model reads the conversation anew)", choices
-        )
+        known = [str(one) for one in await host.service("profile")]
+        present = host.facts.profile if host.facts else ""
+        choices = [Choice(one, one_line(one, 60), "now" if one == present else "") for one in known]
+        chosen = await host.pick("Go on with another profile", choices)
         if chosen is None:
             return
         name = chosen.value
-    host.tell(as_text(await host.service("switch_profile", profile=name)) or f"The next turn uses {name}.")
+    cost = switch_cost(await host.service("profile", name=name))
+    answers = [Choice("yes", f"Go over to {one_line(name, 60)}", cost), Choice("no", "Stay here")]
+    chosen = await host.pick("The new model reads the whole conversation once", answers)
+    if chosen is not None and chosen.value == "yes":
+        await host.service("profile", name=name, apply=True)
 
 
-def profile_choices(rows: Any) -> list[Choice]:
-    """Choices of what the service `profiles` answers: names, or rows with a name and a description."""
-    choices = []
-    for row in rows or ():
-        if isinstance(row, str):
-            choices.append(Choice(row, row))
-        elif isinstance(row, Mapping):
-            name = str(row.get("name", ""))
-            note = str(row.get("cost") or row.get("summary") or row.get("description") or "")
-            choices.append(Choice(name, one_line(name, 40), one_line(note, 100)))
-    return choices
+def switch_cost(switch: Any) -> str:
+    """What the service `profile` says of the cost, in one line."""
+    tokens, seconds = getattr(switch, "tokens", 0), getattr(switch, "seconds", None)
+    parts = [f"{count(tokens)} tokens to read" if tokens else "nothing to read yet"]
+    if seconds:
+        parts.append(f"about {duration(seconds)} at the speed measured here")
+    if not getattr(switch, "is_running", True):
+        parts.append("its server has to start")
+    return ", ".join(parts)
 
 
 async def server(host: Host, argument: str) -> None:
     action = argument or "state"
     if action not in ("state", "log", "start", "stop"):
         raise UsageError(f"/server knows no '{one_line(action, 20)}'", "state, log, start or stop")
-    text = as_text(await host.service("server", action=action))
-    if action in ("state", "log"):
-        host.show_page(f"Server: {action}", text)
-    else:
-        host.tell(text or f"Server: {action}")
+    if action in ("start", "stop"):
+        await host.service("server", action=action)
+        host.tell("The server was started." if action == "start" else "The server was stopped.")
+        return
+    panel = await host.service("server")
+    log = "\n".join(getattr(panel, "log", ()))
+    if action == "log":
+        host.show_page("Server log", log or "The server has written nothing.")
+        return
+    known = dict(panel) if isinstance(panel, Mapping) else asdict(panel)
+    known.pop("log", None)
+    host.show_page(
+        "Server", as_text({name: value for name, value in known.items() if value not in (None, "")})
+    )
 
 
 async def bench(host: Host, argument: str) -> None:
-    host.tell("Measuring; this takes a minute or more.")
-    host.show_page("Bench", as_text(await host.service("bench", arguments=argument)))
+    await _page_of(host, "bench", "Bench", argument, "`agent bench` measures in another terminal")
 
 
 async def permissions(host: Host, argument: str) -> None:
     if not argument:
-        host.show_page("Permissions", as_text(await host.service("permissions")))
+        rules = as_text(await host.service("permissions"))
+        mode = host.facts.mode if host.facts else ""
+        host.show_page("Permissions", f"mode: {mode}\n\n{rules}")
         return
     for mode in MODES:
         if mode == argument.replace(" ", "-"):
@@ -65,11 +78,21 @@ async def permissions(host: Host, argument: str) -> None:
 
 
 async def mcp(host: Host, argument: str) -> None:
-    host.show_page("MCP servers", as_text(await host.service("mcp", arguments=argument)))
+    await _page_of(host, "mcp", "MCP servers", argument, "this version connects to none")
 
 
 async def skills(host: Host, argument: str) -> None:
-    host.show_page("Skills", as_text(await host.service("skills", arguments=argument)))
+    await _page_of(host, "skills", "Skills", argument, "this version uses none")
+
+
+async def _page_of(host: Host, service: str, title: str, argument: str, otherwise: str) -> None:
+    """Shows what a service answers, or says in a sentence what there is instead."""
+    try:
+        result = await host.service(service, arguments=argument)
+    except UsageError:
+        host.tell(f"/{service} is not there in this session: {otherwise}.")
+        return
+    host.show_page(title, as_text(result) or "Nothing to show.")
 
 
 COMMANDS = (
@@ -79,7 +102,7 @@ COMMANDS = (
         run=model,
         takes="[profile]",
         aliases=("profile",),
-        help="The new model reads the whole conversation once; the list says what that costs where it is known.",
+        help="Says beforehand what it costs: the new model has to read the whole conversation.",
     ),
     Command(
         name="server",

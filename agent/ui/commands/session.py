@@ -7,12 +7,12 @@ from agent.core.errors import UsageError
 from agent.ui.commands.command import Command, Host
 from agent.ui.options import Opening
 from agent.ui.result_text import as_text, diffs_in
-from agent.ui.text import one_line
+from agent.ui.text import one_line, share
 from agent.ui.widgets.menu import Choice
 
-INIT_REQUEST = """Write AGENTS.md in the root of this repository, for a coding assistant that works here
-later. Look at the files first. Say in at most 60 short lines: what the project is, how to build, test and lint
-it (commands that exist here), where things are, and the rules that the code follows. If the file exists,
+INIT_REQUEST = """Write AGENTS.md in the root of this repository, for a coding assistant that works here.
+Look at the files first. Say in at most 60 short lines: what the project is, how to build, test and lint it
+(commands that exist here), where things are, and the rules that the code follows. If the file exists,
 improve it."""
 
 
@@ -39,18 +39,16 @@ def session_choices(rows: Any) -> list[Choice]:
     choices = []
     for row in rows or ():
         found = row if isinstance(row, Mapping) else {name: getattr(row, name, "") for name in _ROW}
-        identity = str(found.get("id") or found.get("session_id") or "")
+        identity = str(found.get("id") or "")
         if not identity:
             continue
-        title = one_line(
-            str(found.get("title") or found.get("first_prompt") or found.get("task") or identity), 80
-        )
-        when = one_line(str(found.get("when") or found.get("updated") or found.get("started") or ""), 40)
+        title = one_line(str(found.get("title") or found.get("task") or identity), 70)
+        when = one_line(str(found.get("started") or ""), 40)
         choices.append(Choice(identity, title, when))
     return choices
 
 
-_ROW = ("id", "session_id", "title", "first_prompt", "task", "when", "updated", "started")
+_ROW = ("id", "title", "task", "started")
 
 
 async def fork(host: Host, _argument: str) -> None:
@@ -59,22 +57,20 @@ async def fork(host: Host, _argument: str) -> None:
     await host.reopen(Opening(resume=host.facts.session_id, fork=True))
 
 
-async def undo(host: Host, argument: str) -> None:
-    host.tell(as_text(await host.service("undo", **_what(argument))) or "Undone.")
+async def undo(host: Host, _argument: str) -> None:
+    host.tell(undone(await host.service("undo"), "Nothing to take back."))
 
 
 async def redo(host: Host, _argument: str) -> None:
-    host.tell(as_text(await host.service("redo")) or "Redone.")
+    host.tell(undone(await host.service("redo"), "Nothing to bring back."))
 
 
-async def rewind(host: Host, argument: str) -> None:
-    words = argument.split()
-    if not words or not words[0].isdecimal():
-        raise UsageError("which turn?", "/rewind 3, or /rewind 3 chat, or /rewind 3 files")
-    what = words[1] if len(words) > 1 else "both"
-    host.tell(
-        as_text(await host.service("rewind", turn=int(words[0]), what=what)) or f"Back at turn {words[0]}."
-    )
+def undone(result: Any, nothing: str) -> str:
+    """Which files are as they were, in a line."""
+    restored, deleted = getattr(result, "restored", ()), getattr(result, "deleted", ())
+    parts = [f"put back: {', '.join(restored)}"] if restored else []
+    parts += [f"removed: {', '.join(deleted)}"] if deleted else []
+    return "; ".join(parts) or nothing
 
 
 async def diff(host: Host, _argument: str) -> None:
@@ -94,11 +90,29 @@ async def compact(host: Host, argument: str) -> None:
 
 
 async def context(host: Host, _argument: str) -> None:
-    host.show_page("What fills the context", as_text(await host.service("context")))
+    host.show_page("What fills the context", context_text(await host.service("context")))
+
+
+def context_text(report: Any) -> str:
+    """The service `context` as a table; seconds are what this machine takes to read it."""
+    parts = getattr(report, "parts", None)
+    if parts is None:
+        return as_text(report)
+    mark = "" if report.is_exact else "~"
+    lines = [f"{'':<12}{'tokens':>10}{'messages':>10}{'to read':>10}"]
+    for part in parts:
+        seconds = "" if part.seconds is None else f"{part.seconds:.1f} s"
+        tokens = f"{mark}{part.tokens:,}"
+        lines.append(f"{one_line(part.kind, 12):<12}{tokens:>10}{part.messages:>10}{seconds:>10}".rstrip())
+    if report.window:
+        used = report.used or report.total
+        lines += ["", f"{used:,} of {report.window:,} tokens are used, {share(used / report.window)}"]
+    return "\n".join(lines)
 
 
 async def export(host: Host, argument: str) -> None:
-    host.tell(as_text(await host.service("export", path=argument)) or "Exported.")
+    session = host.facts.session_id if host.facts else ""
+    host.tell(as_text(await host.service("export", path=argument, session=session)) or "Exported.")
 
 
 async def copy(host: Host, _argument: str) -> None:
@@ -116,10 +130,6 @@ async def init(host: Host, _argument: str) -> None:
     host.ask_model(INIT_REQUEST)
 
 
-def _what(argument: str) -> dict[str, Any]:
-    return {"what": argument} if argument else {}
-
-
 COMMANDS = (
     Command(name="new", summary="begin a new session", run=new, aliases=("clear",)),
     Command(
@@ -130,15 +140,7 @@ COMMANDS = (
         help="Without an id it shows the sessions of this folder to choose from.",
     ),
     Command(name="fork", summary="go on in a copy of this session", run=fork),
-    Command(
-        name="rewind", summary="go back to an earlier turn", run=rewind, takes="[turn] [chat|files|both]"
-    ),
-    Command(
-        name="undo",
-        summary="take back what the last turn changed in files",
-        run=undo,
-        takes="[chat|files|both]",
-    ),
+    Command(name="undo", summary="take back what this session changed in files", run=undo),
     Command(name="redo", summary="bring back what was undone", run=redo),
     Command(name="diff", summary="show what this session changed", run=diff),
     Command(

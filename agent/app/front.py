@@ -1,0 +1,211 @@
+"""Gives the terminal interface what it needs: how sessions are opened, services, settings of its looks."""
+
+import asyncio
+import gc
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.core.errors import AgentError, UsageError
+from agent.resources import config_folder, state_folder
+
+if TYPE_CHECKING:
+    from agent.config.load import LoadedSettings
+    from agent.core.handle import SessionHandle, SessionMode
+    from agent.ui.options import Notify, Opening, UiOptions
+
+MOST_FILES = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontRequest:
+    """What the command line asks for. `resume` is an id, or `last`."""
+
+    workspace: Path
+    profile: str = ""
+    mode: "SessionMode | None" = None
+    resume: str = ""
+    fork: bool = False
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """The `ui` table of the person's own file and of the environment."""
+
+    theme: str = ""
+    mouse: bool = True
+    notify: "Notify" = "bell"
+    long_turn_seconds: float = 20.0
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_front(request: FrontRequest) -> int:
+    """Opens the interface and returns the exit code when it is closed."""
+    looks = read_looks(os.environ)
+    options = options_for(request, looks)
+    if request.plain:
+        from agent.ui.plain import run_plain
+
+        return asyncio.run(run_plain(options, sys.stdin, sys.stdout))
+    from agent.ui.app import AgentApp
+
+    app = AgentApp(options)
+    session_id = app.run(mouse=looks.mouse)
+    if app.return_code:
+        return app.return_code
+    if session_id:
+        print(f"agent --resume {session_id}", file=sys.stderr)
+    return 0
+
+
+def read_looks(environment: Mapping[str, str]) -> Looks:
+    """The looks, without loading the settings, which takes longer than all else before the first paint.
+
+    What is wrong in the file counts as not said here; opening the session reports it.
+    """
+    table: dict[str, Any] = {}
+    try:
+        content = (config_folder(environment) / "config.toml").read_text(encoding="utf-8-sig")
+        if "ui" in content:
+            import tomllib
+
+            found = tomllib.loads(content).get("ui")
+            table = found if isinstance(found, dict) else {}
+    except (OSError, ValueError, RecursionError, AgentError):
+        table = {}
+    for name in ("theme", "notify"):
+        table[name] = environment.get(f"AGENT_UI_{name.upper()}") or table.get(name)
+    mouse = environment.get("AGENT_UI_MOUSE", "").lower()
+    keys = table.get("keys")
+    notify: dict[str, Notify] = {"bell": "bell", "desktop": "desktop", "off": "off"}
+    seconds = table.get("long_turn_seconds")
+    return Looks(
+        theme=str(table["theme"] or ""),
+        mouse=mouse not in ("false", "no", "off", "0") if mouse else table.get("mouse") is not False,
+        notify=notify.get(str(table["notify"]), "bell"),
+        long_turn_seconds=float(seconds) if isinstance(seconds, int | float) else 20.0,
+        keys={str(name): str(key) for name, key in keys.items()} if isinstance(keys, dict) else {},
+    )
+
+
+def options_for(request: FrontRequest, looks: Looks) -> "UiOptions":
+    from agent.app.first_run import FirstRun
+    from agent.ui.options import Opening, UiOptions
+
+    workspace = request.workspace
+    opening = Opening(profile=request.profile, mode=request.mode, resume=request.resume, fork=request.fork)
+    return UiOptions(
+        workspace=workspace,
+        open_session=partial(_open_session, workspace),
+        opening=opening,
+        state_folder=_ui_folder(workspace),
+        setup=FirstRun(workspace),
+        theme=looks.theme,
+        keys=looks.keys,
+        notify=looks.notify,
+        long_turn_seconds=looks.long_turn_seconds,
+        services={
+            "files": partial(_files, workspace),
+            "export": partial(_export, workspace),
+            "permissions": partial(_permissions, workspace),
+        },
+        save_setting=_save_setting,
+        loaded=_everything_is_loaded,
+    )
+
+
+def settings_for(workspace: Path, opening: "Opening") -> "LoadedSettings":
+    """The settings of a session that is about to be opened. Raises UsageError."""
+    from agent.config.load import find_project_root, load_settings
+
+    flags = {"profile": opening.profile or None, "permissions.mode": opening.mode}
+    return load_settings(find_project_root(workspace), os.environ, flags)
+
+
+async def _open_session(workspace: Path, opening: "Opening") -> "SessionHandle":
+    # In a thread, because the person may already be typing.
+    interactive = await asyncio.to_thread(import_module, "agent.app.interactive")
+    loaded = await asyncio.to_thread(settings_for, workspace, opening)
+    return await interactive.open_session(
+        workspace, loaded=loaded, resume=opening.resume or None, fork=opening.fork
+    )
+
+
+def _everything_is_loaded() -> None:
+    gc.enable()
+    gc.freeze()  # what was imported stays; looking at it again and again would be felt as pauses
+
+
+def _ui_folder(workspace: Path) -> Path | None:
+    digest = hashlib.sha256(str(workspace).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    try:
+        return state_folder() / "ui" / f"{workspace.name or 'root'}-{digest}"
+    except AgentError:
+        return None
+
+
+async def _files(workspace: Path, arguments: Mapping[str, Any]) -> list[str]:
+    from agent.repo.files import list_files
+
+    return await asyncio.to_thread(list_files, workspace, int(arguments.get("limit", MOST_FILES)))
+
+
+async def _permissions(workspace: Path, _arguments: Mapping[str, Any]) -> str:
+    from agent.ui.options import Opening
+
+    loaded = await asyncio.to_thread(settings_for, workspace, Opening())
+    permissions = loaded.settings.permissions
+    lines = [
+        f"{verdict:<6}{rule}"
+        for verdict, rules in (
+            ("deny", permissions.deny),
+            ("ask", permissions.ask),
+            ("allow", permissions.allow),
+        )
+        for rule in rules
+    ]
+    return "\n".join(lines or ["no rules; `agent config set permissions.allow 'shell(pytest *)'` adds one"])
+
+
+async def _export(workspace: Path, arguments: Mapping[str, Any]) -> str:
+    """Writes the session as text, or as its JSON lines where the name ends so. Raises UsageError."""
+    name, session = str(arguments.get("path") or ""), str(arguments.get("session") or "")
+    if not session:
+        raise UsageError("there is no session to export yet")
+    path = (workspace / Path(name or f"session-{session}.txt").expanduser()).absolute()
+    return await asyncio.to_thread(_write_export, workspace, session, path)
+
+
+def _write_export(workspace: Path, session: str, path: Path) -> str:
+    import json
+
+    from agent.config.files import write_atomically
+    from agent.session.catalogue import find_session
+    from agent.session.lines import read_lines
+    from agent.session.readable import describe
+    from agent.session.store import EVENTS_NAME
+
+    if path.exists():
+        raise UsageError(f"{path} exists; name another file")
+    folder = find_session(state_folder(), workspace, session)
+    records = read_lines(folder / EVENTS_NAME)
+    as_json = path.suffix in (".jsonl", ".json")
+    lines = [line for one in records for line in ([json.dumps(one)] if as_json else describe(one))]
+    try:
+        write_atomically(path, "\n".join(lines) + "\n")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    return f"Written to {path}."
+
+
+def _save_setting(key: str, value: object) -> None:
+    from agent.config.edit import set_user_value
+
+    set_user_value(key, str(value), os.environ)

@@ -1,0 +1,81 @@
+"""`agent` without a command: the terminal interface."""
+
+import argparse
+import gc
+import os
+import sys
+from pathlib import Path
+
+OPTIONS = ("--profile", "--mode", "--resume", "--continue", "--fork", "--plain", "--directory", "-C")
+"""What may stand directly behind `agent`; everything else belongs to a command."""
+
+MODES = ("plan", "ask", "accept-edits", "auto")
+LAST = "last"
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "chat",
+        help="the terminal interface; the same as `agent` alone",
+        description="Opens the terminal interface in the current folder. `chat` may be left out.",
+    )
+    parser.add_argument("-C", "--directory", metavar="DIR", type=Path, help="work here")
+    parser.add_argument("--profile", metavar="NAME", help="server profile, see `agent profile list`")
+    parser.add_argument("--mode", choices=MODES, help="what the model may do without a question")
+    earlier = parser.add_mutually_exclusive_group()
+    earlier.add_argument(
+        "--resume",
+        metavar="ID",
+        nargs="?",
+        const=LAST,
+        help="go on with an earlier session (default: the last)",
+    )
+    earlier.add_argument(
+        "--continue", dest="resume", action="store_const", const=LAST, help="go on with the last session"
+    )
+    parser.add_argument("--fork", action="store_true", help="with --resume: go on in a copy of it")
+    parser.add_argument(
+        "--plain", action="store_true", help="lines in, lines out: for screen readers and simple terminals"
+    )
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises UsageError: there is no terminal, or no such folder."""
+    from agent.core.errors import UsageError
+
+    plain = arguments.plain or os.environ.get("TERM") == "dumb"
+    if not plain and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "the terminal interface needs a terminal", "`agent run` does a task without one; or use --plain"
+        )
+    if arguments.fork and not arguments.resume:
+        raise UsageError("--fork needs --resume ID or --continue")
+    if arguments.directory is not None:
+        _change_to(arguments.directory)
+    # Imports make no garbage; the interface turns the collector on again when it has loaded everything.
+    gc.disable()
+    try:
+        from agent.app.front import FrontRequest, run_front
+
+        return run_front(
+            FrontRequest(
+                workspace=Path.cwd(),
+                profile=arguments.profile or "",
+                mode=arguments.mode,
+                resume=arguments.resume or "",
+                fork=arguments.fork,
+                plain=plain,
+            )
+        )
+    finally:
+        gc.enable()
+
+
+def _change_to(folder: Path) -> None:
+    from agent.core.errors import UsageError
+
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise UsageError(f"cannot work in {folder}: {error.strerror}") from error
