@@ -110,7 +110,10 @@ class TextFront:
 
     def finish(self, finished: TurnFinished, *, changed: list[str], summary: str) -> None:
         """The end of the run: why it ended, which files changed, the figures, the answer."""
-        if finished.reason != "done":
+        if finished.reason == "server_failed":
+            # What is said of a server begins with "the server" anyway.
+            self._line(finished.detail, _RED)
+        elif finished.reason != "done":
             self._line(f"{finished.reason.replace('_', ' ')}: {finished.detail}", _RED)
         if changed:
             self._line(f"changed: {', '.join(changed)}")

@@ -149,6 +149,12 @@ def test_a_run_that_did_not_get_done_says_why():
     assert screen.progress.getvalue() == "step limit: the limit of 3 steps is reached\n"
 
 
+def test_server_that_failed_is_named_once():
+    screen = Screen()
+    screen.front.finish(finished("", "server_failed", "the server failed: no room"), changed=[], summary="")
+    assert screen.progress.getvalue() == "the server failed: no room\n"
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_a_narrow_encoding_loses_no_answer(encoding: str):
     raw = io.BytesIO()
