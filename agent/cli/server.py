@@ -7,24 +7,25 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.cli import server_view
 from agent.cli.server_install import add_actions
 
 if TYPE_CHECKING:
     from agent.app.serving import Serving
+    from agent.core.events import ServerState
     from agent.server.caps import Capabilities
-    from agent.server.profile import DialectName
-    from agent.server.status import ServerStatus
+    from agent.server.profile import Profile
 
 FOLLOW_SECONDS = 0.3
 DIALECTS = ("bee-0.3", "bee-0.4", "llama.cpp", "ik")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds `server` with `start`, `stop`, `restart`, `status`, `logs` and `command`."""
+    """Adds `server` with its actions; without one it is `status`."""
     parser = subparsers.add_parser(
         "server", help="start, stop and look at the model server", description=__doc__
     )
-    parser.set_defaults(func=run_status, json=False)
+    parser.set_defaults(func=server_view.run_status, json=False)
     actions = parser.add_subparsers(metavar="ACTION")
     start = actions.add_parser("start", help="start the server of a profile, or reuse the running one")
     start.add_argument("profile", nargs="?", metavar="PROFILE", help="default: the profile of your settings")
@@ -37,15 +38,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "profile", nargs="?", metavar="PROFILE", help="default: the profile of your settings"
     )
     restart.set_defaults(func=run_restart)
-    status = actions.add_parser("status", help="which servers run; exit code 1 when there is none")
-    status.add_argument("--json", action="store_true", help="a JSON array on stdout")
-    status.set_defaults(func=run_status)
     logs = actions.add_parser("logs", help="the end of a server's log")
     logs.add_argument("profile", nargs="?", metavar="PROFILE", help="default: the log written last")
     logs.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines (default: 50)")
     logs.add_argument("-f", "--follow", action="store_true", help="go on printing what is added")
     logs.set_defaults(func=run_logs)
     _add_command(actions)
+    server_view.add_actions(actions)
     add_actions(actions)
 
 
@@ -59,7 +58,7 @@ def _add_command(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     command.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
     target = command.add_mutually_exclusive_group()
     target.add_argument(
-        "--binary", metavar="PATH", help="the llama-server to ask; default: the one on your PATH"
+        "--binary", metavar="PATH", help="the llama-server to ask; default: the one that would be started"
     )
     target.add_argument("--dialect", choices=DIALECTS, help="without a binary: what this family understands")
     command.add_argument("--models", metavar="DIR", help="folder of the model files; default: your settings")
@@ -86,14 +85,15 @@ def run_start(arguments: argparse.Namespace) -> int:
     serving = _managed(arguments.profile)
     line = ProgressLine()
     begin = time.monotonic()
+
+    def show(event: "ServerState") -> None:
+        if event.state == "warning":
+            line.end(f"warning: {event.detail}")
+        else:
+            line.show(f"{event.state} {event.elapsed_seconds:.0f} s: {event.detail}", event.detail)
+
     try:
-        endpoint = asyncio.run(
-            serving.endpoint(
-                lambda event: line.show(
-                    f"{event.state} {event.elapsed_seconds:.0f} s: {event.detail}", event.detail
-                )
-            )
-        )
+        endpoint = asyncio.run(serving.endpoint(show))
     finally:
         line.end()
     print(
@@ -135,25 +135,6 @@ def run_restart(arguments: argparse.Namespace) -> int:
     return run_start(arguments)
 
 
-def run_status(arguments: argparse.Namespace) -> int:
-    """Prints every server that was started here and not stopped."""
-    from agent.resources import runtime_folder
-    from agent.server.status import all_statuses
-
-    statuses = all_statuses(runtime_folder())
-    if arguments.json:
-        import json
-        from dataclasses import asdict
-
-        print(json.dumps([asdict(status) for status in statuses], indent=2))
-    else:
-        for status in statuses:
-            print(_as_line(status))
-        if not statuses:
-            print("no server is running; start one with `agent server start`", file=sys.stderr)
-    return 0 if any(status.state != "ended" for status in statuses) else 1
-
-
 def run_logs(arguments: argparse.Namespace) -> int:
     """Prints the end of a log, and with --follow what comes after."""
     from agent.core.errors import UsageError
@@ -185,7 +166,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
-    capabilities = _capabilities(arguments, profile.dialect)
+    capabilities = _capabilities(arguments, profile, settings.server.binary)
     folder = expand_home(arguments.models) if arguments.models else settings.models.folder
     files = [file.path_in(folder) for file in profile.model_files]
     command = command_for(
@@ -224,26 +205,36 @@ def run_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _capabilities(arguments: argparse.Namespace, written_for: "DialectName | None") -> "Capabilities":
-    """Of the binary that is named, of the dialect that is named, of the binary on the PATH, or a guess."""
-    from shutil import which
-
-    from agent.resources import cache_folder
+def _capabilities(arguments: argparse.Namespace, profile: "Profile", setting: str) -> "Capabilities":
+    """Of the binary or dialect that is named, of the binary that `agent server start` takes, or a guess."""
+    from agent.core.errors import ServerError
+    from agent.resources import cache_folder, servers_folder
+    from agent.server.binaries import find_binary
     from agent.server.caps import built_in, read_capabilities
 
-    binary = arguments.binary or (None if arguments.dialect else which("llama-server"))
-    if binary:
-        return read_capabilities(Path(binary), cache_folder())
-    return built_in(arguments.dialect or written_for or "llama.cpp")
+    if arguments.binary:
+        return read_capabilities(Path(arguments.binary), cache_folder())
+    if not arguments.dialect:
+        try:
+            binary = find_binary(profile, servers_folder(), os.environ, setting)
+        except ServerError:
+            if setting:
+                raise
+        else:
+            return read_capabilities(binary, cache_folder())
+    return built_in(arguments.dialect or profile.dialect or "llama.cpp")
 
 
 def _follow(log_file: Path) -> None:
-    position = log_file.stat().st_size
+    status = log_file.stat()
+    position, number = status.st_size, status.st_ino
     while True:
         time.sleep(FOLLOW_SECONDS)
-        size = log_file.stat().st_size if log_file.exists() else 0
-        # A shorter file is a new one: the server was started again, or its log was cut.
-        position = 0 if size < position else position
+        status = log_file.stat() if log_file.exists() else None
+        size = status.st_size if status else 0
+        # Another file, or a shorter one: the server was started again, or its log was cut.
+        if size < position or (status and status.st_ino != number):
+            position, number = 0, status.st_ino if status else number
         if size > position:
             with log_file.open("rb") as file:
                 file.seek(position)
@@ -262,33 +253,12 @@ def _managed(profile: str | None) -> "Serving":
     if serving.is_managed:
         return serving
     name, engine = serving.profile.name, serving.profile.engine
-    if engine not in ("embedded", "remote"):
+    if engine in ("vllm", "sglang"):
         raise UsageError(
             f"a server of engine {engine} is not started from here",
             f"`agent server command {name}` prints the command that does; the profile uses what then runs",
         )
     raise UsageError(
         f"the server at {serving.profile.url} is not managed here",
-        'choose a profile with engine = "embedded", and leave server.url empty',
+        'choose a profile with engine = "embedded" or "llama-server", and leave url and server.url empty',
     )
-
-
-def _as_line(status: "ServerStatus") -> str:
-    parts = [f"{status.profile}: {status.state}", f"process {status.pid}", f"port {status.port}"]
-    if status.context_tokens:
-        parts.append(f"context {status.context_tokens} tokens")
-    if status.state == "ready":
-        busy = "busy" if status.busy_slots is None else f"{status.busy_slots} of {status.slots} slots busy"
-        parts.append(busy)
-    if status.memory_bytes:
-        parts.append(f"{status.memory_bytes / 2**30:.1f} GiB of memory")
-    if status.state != "ended":
-        parts.append(f"up {_duration(time.time() - status.started)}")
-    return ", ".join(parts)
-
-
-def _duration(seconds: float) -> str:
-    minutes = int(seconds) // 60
-    if minutes < 1:
-        return f"{int(seconds)} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"

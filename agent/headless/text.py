@@ -126,7 +126,10 @@ class TextFront:
             self._answer.flush()
 
     def _server_state(self, event: ServerState) -> None:
-        """Seconds that go by on a terminal; in a log a line for each new state."""
+        """Seconds that go by on a terminal; in a log a line for each new state. Warnings stay."""
+        if event.state == "warning":
+            self._line(f"  warning: {event.detail}", _YELLOW)
+            return
         text = f"server: {event.state} {event.detail}".rstrip()
         self._rewrite(f"{text} ({event.elapsed_seconds:.0f} s)")
         if not self._terminal and event.state != self._server:

@@ -45,6 +45,12 @@ def command_line(pid: int) -> list[str]:
 
 def resident_bytes(pid: int) -> int | None:
     """Memory that a process holds at present, in bytes."""
+    if sys.platform == "linux":
+        # The second field of proc_pid_statm(5), in pages; psutil takes longer to load than all else here.
+        try:
+            return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError, IndexError):
+            return None
     import psutil
 
     try:

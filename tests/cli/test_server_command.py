@@ -18,7 +18,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A person without settings, profiles or a llama-server."""
     for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
         monkeypatch.setenv(f"AGENT_{kind}_HOME", str(tmp_path / kind.lower()))
-    for name in ("AGENT_MODELS_FOLDER", "AGENT_PROFILE", "AGENT_SERVER_URL", "AGENT_SERVER_THREADS"):
+    for name in ("AGENT_MODELS_FOLDER", "AGENT_PROFILE", "AGENT_SERVER_URL", "AGENT_SERVER_BINARY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.chdir(tmp_path)
@@ -136,6 +136,15 @@ def test_binary_that_is_not_there_is_bad_usage(capsys: pytest.CaptureFixture[str
     assert "there is no program nowhere" in capsys.readouterr().err
 
 
+def test_binary_of_the_settings_is_the_one_that_is_asked(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    path = llama_server(home, "ik_llama.cpp.txt")
+    monkeypatch.setenv("AGENT_SERVER_BINARY", str(path))
+    assert run(["server", "command", "gemma4-31b-dflash", "--one-line"]) == 0
+    assert shlex.split(capsys.readouterr().out)[0] == str(path)
+
+
 def test_start_of_a_server_that_is_started_by_hand_shows_how(capsys: pytest.CaptureFixture[str]):
-    assert run(["server", "start", "gemma4-31b"]) == ExitCode.USAGE
-    assert "agent server command gemma4-31b" in capsys.readouterr().err
+    assert run(["server", "start", "vllm"]) == ExitCode.USAGE
+    assert "agent server command vllm" in capsys.readouterr().err

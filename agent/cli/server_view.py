@@ -1,0 +1,172 @@
+"""`agent server status`, `open` and `fit`: what is to be seen of a server, and of one that is to come."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.server.record import Record
+    from agent.server.status import ServerStatus
+
+
+def add_actions(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds the three actions to `agent server`."""
+    status = actions.add_parser("status", help="which servers run; exit code 1 when there is none")
+    status.add_argument("--json", action="store_true", help="a JSON array on stdout")
+    status.set_defaults(func=run_status)
+    page = actions.add_parser("open", help="open the web page of a running server in your browser")
+    page.add_argument("profile", nargs="?", metavar="PROFILE", help="default: the server started last")
+    page.set_defaults(func=run_open)
+    fit = actions.add_parser(
+        "fit",
+        help="what a profile takes of memory, and what would make it fit",
+        description="Adds up weights, context and buffers against what this machine has free. Exit code 1 "
+        "when it does not fit.",
+    )
+    fit.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
+    fit.add_argument("--json", action="store_true", help="the figures as JSON on stdout")
+    fit.set_defaults(func=run_fit)
+
+
+def run_status(arguments: argparse.Namespace) -> int:
+    """Prints every server that was started here and not stopped."""
+    from agent.resources import runtime_folder
+    from agent.server.status import all_statuses
+
+    statuses = all_statuses(runtime_folder())
+    if arguments.json:
+        import json
+        from dataclasses import asdict
+
+        print(json.dumps([asdict(status) for status in statuses], indent=2))
+    else:
+        for status in statuses:
+            print("\n".join(status_lines(status)))
+        if not statuses:
+            print("no server is running; start one with `agent server start`", file=sys.stderr)
+    return 0 if any(status.state != "ended" for status in statuses) else 1
+
+
+def status_lines(status: "ServerStatus") -> list[str]:
+    """One server for people: a line of figures, one about the program, one for each thing that is wrong."""
+    parts = [f"{status.profile}: {status.state}", f"process {status.pid}", f"port {status.port}"]
+    if status.context_tokens:
+        parts.append(f"context {status.context_tokens} tokens")
+    if status.state == "ready":
+        busy = "busy" if status.busy_slots is None else f"{status.busy_slots} of {status.slots} slots busy"
+        parts.append(busy)
+    if status.memory_bytes:
+        parts.append(f"{_memory(status.memory_bytes)} of memory")
+    if status.state != "ended":
+        parts.append(f"up {_duration(status.uptime_seconds)}")
+    program = [status.engine, *([status.version] if status.version else []), f"at {status.url}"]
+    lines = [", ".join(parts), f"  {' '.join(program)}; {_drafting(status)}"]
+    if status.problem:
+        lines.append(f"  {status.problem} (log: {status.log_file})")
+    lines += [
+        f"  {finding.get('level', 'warning')}: {finding.get('message', '')}"
+        for finding in status.findings
+        if finding.get("level") != "info"
+    ]
+    return lines
+
+
+def run_open(arguments: argparse.Namespace) -> int:
+    """Opens the server's own page, or says where it is."""
+    import webbrowser
+
+    record = _running(arguments.profile)
+    url, key_file = (record.base_url, record.key_file) if record else (_address(arguments.profile), "")
+    if record is not None and record.engine == "embedded":
+        from agent.core.errors import UsageError
+
+        raise UsageError(
+            f"the server of profile {record.profile!r} has no web page: it runs inside this program",
+            'use a profile with engine = "llama-server", or talk to the model with `agent`',
+        )
+    print(url)
+    if key_file:
+        print(
+            f"the page asks for a key (Settings, API key); it is in {key_file}: copy it from there",
+            file=sys.stderr,
+        )
+    try:
+        opened = webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        opened = False
+    if not opened:
+        print("no browser was found here; open the address in one yourself", file=sys.stderr)
+    return 0
+
+
+def run_fit(arguments: argparse.Namespace) -> int:
+    """Prints what a profile would take, before anything is started or downloaded."""
+    from agent.config.load import find_project_root, load_settings
+    from agent.resources import config_folder, profiles_folder
+    from agent.server.fit_report import fit_report, render_fit
+    from agent.server.hardware import detect_hardware
+    from agent.server.profile_files import load_profile
+
+    profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
+    models = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings.models.folder
+    report = fit_report(profile, models, detect_hardware(models))
+    if arguments.json:
+        import json
+        from dataclasses import asdict
+
+        print(json.dumps(asdict(report), indent=2, default=str))
+    else:
+        print(render_fit(report), end="")
+    return 0 if report.usable else 1
+
+
+def _running(profile: str | None) -> "Record | None":
+    from agent.resources import runtime_folder
+    from agent.server.record import list_records
+
+    found = [
+        record
+        for record in list_records(runtime_folder())
+        if profile in (None, record.profile) and record.state == "ready" and record.is_running
+    ]
+    return found[-1] if found else None
+
+
+def _address(profile: str | None) -> str:
+    """Of a server that runs elsewhere. Raises ServerError where there is none."""
+    from agent.app.serving import choose
+    from agent.config.load import find_project_root, load_settings
+    from agent.core.errors import ServerError
+
+    flags = {"profile": profile} if profile else {}
+    serving = choose(load_settings(find_project_root(Path.cwd()), os.environ, flags))
+    url = serving.profile.url
+    if serving.is_managed or not url:
+        raise ServerError(
+            f"no server of profile {serving.profile.name!r} is running",
+            f"start it with `agent server start {serving.profile.name}`",
+        )
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def _drafting(status: "ServerStatus") -> str:
+    if status.degraded:
+        return "runs without its draft model, with which it crashed"
+    if status.speculation == "none":
+        return "drafts nothing"
+    if status.speculates is False:
+        return f"{status.speculation} is OFF: it drafts nothing"
+    return f"drafts with {status.speculation}"
+
+
+def _memory(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 / 10 else f"{count / 2**20:.0f} MiB"
+
+
+def _duration(seconds: float) -> str:
+    minutes = int(seconds) // 60
+    if minutes < 1:
+        return f"{int(seconds)} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
