@@ -9,9 +9,13 @@ from dataclasses import replace
 from agent.app.authorship import Authorship
 from agent.app.background import start_in_background
 from agent.app.changes import Changes, commit_message, start_branch
-from agent.app.conversation import Setting, open_conversation
+from agent.app.conversation import OpenConversation, Setting, model_for, open_conversation
+from agent.app.foreign import remarks
 from agent.app.job import Job
 from agent.app.protocols import tried_protocol
+from agent.app.serving import Serving
+from agent.app.watching import SpeedGuard, guard_for
+from agent.core.attempts import FRESH_ATTEMPT
 from agent.core.cancel import closing
 from agent.core.errors import AgentError, ExitCode, ServerError
 from agent.core.events import (
@@ -19,6 +23,7 @@ from agent.core.events import (
     Event,
     Notice,
     Prefill,
+    PrefixBroken,
     SessionStarted,
     StepFinished,
     TurnFinished,
@@ -54,6 +59,8 @@ class UnattendedSession:
         self._steps: list[StepStats] = []
         self._failure: AgentError | None = None
         self._tidied = False
+        self._speed: SpeedGuard | None = None
+        self._plain: Serving | None = None
 
     async def run(self) -> int:
         """Does the job; returns the exit code. What goes wrong on the way is part of the result."""
@@ -73,6 +80,8 @@ class UnattendedSession:
             finished = self._broken_off(self._failure or AgentError("the turn ended without a result"))
             self._emit(finished)
         self._ledger.close()
+        if self._plain is not None and (problem := await self._plain.release(self._endpoint)):
+            self._warn(problem)
         return await self._conclude(finished)
 
     async def _converse(self) -> None:
@@ -80,6 +89,7 @@ class UnattendedSession:
         wanted = await job.in_time(job.serving.tool_protocol(self._endpoint))
         protocol, surprise = await job.in_time(tried_protocol(self._setting(wanted)))
         self._announce(protocol)
+        self._speed = guard_for(job.serving, self._endpoint)
         if surprise:
             self._warn(surprise)
         if job.request.branch:
@@ -94,9 +104,25 @@ class UnattendedSession:
                     if isinstance(event, AssistantReplied):
                         self._before = await inspecting
                     self._emit(self._explained(event))
+                    if isinstance(event, PrefixBroken) and event.cause == FRESH_ATTEMPT:
+                        await self._go_plain(conversation, protocol)
         finally:
             inspecting.cancel()
             await conversation.close()
+
+    async def _go_plain(self, conversation: OpenConversation, protocol: str) -> None:
+        """Between two attempts: a server without the draft, if drafting turned out not to pay."""
+        if self._speed is None or not self._speed.wants_plain:
+            return
+        change = await self._job.in_time(self._speed.go_plain(self._endpoint, self._job.output.show))
+        if change is None:
+            self._warn("the server keeps its draft, because another program uses it")
+            return
+        self._endpoint, self._plain = change.endpoint, change.serving
+        await conversation.bench.model.close()
+        setting = self._setting(protocol)
+        conversation.bench.model = model_for(setting, conversation.bench.model.protocol)
+        self._emit(change.event)
 
     def _announce(self, protocol: str) -> None:
         profile = self._job.serving.profile
@@ -105,15 +131,22 @@ class UnattendedSession:
                 session_id=self._store.id,
                 workspace=str(self._job.workspace),
                 profile=self._endpoint.profile,
-                model=profile.target.file if profile.target else self._endpoint.base_url,
+                model=self._model_name(),
                 context_tokens=self._endpoint.context_tokens,
                 tool_protocol=protocol,
             )
         )
-        for notice in self._job.serving.loaded.notices:
+        for notice in (*self._job.serving.loaded.notices, *remarks(self._endpoint, profile, protocol)):
             self._warn(notice)
         if not os.access(self._job.workspace, os.W_OK):
             self._warn(f"the folder {self._job.workspace} is read-only, so nothing can be changed in it")
+
+    def _model_name(self) -> str:
+        profile, endpoint = self._job.serving.profile, self._endpoint
+        if profile.target and endpoint.fingerprint is not None:
+            return profile.target.file
+        served = endpoint.model if endpoint.model != "local" else ""
+        return f"{served} at {endpoint.base_url}" if served else endpoint.base_url
 
     def _setting(self, protocol: str) -> Setting:
         serving = self._job.serving
@@ -139,6 +172,9 @@ class UnattendedSession:
         if event.type not in _TRANSIENT:
             self._store.append(to_record(event))
         self._job.output.show(event)
+        remark = self._speed.observe(event) if self._speed else None
+        if remark is not None:
+            self._emit(remark)
         if isinstance(event, Prefill | AssistantReplied):
             self._tidy_once()
 

@@ -25,6 +25,8 @@ _WORTH_ANOTHER: frozenset[TurnReason] = frozenset(
     {"check_failed", "gave_up", "context_full", "attempt_limit"}
 )
 
+FRESH_ATTEMPT = "a fresh attempt starts from the first message"
+
 
 class Attempts(Protocol):
     """What changes from one attempt to the next."""
@@ -66,7 +68,7 @@ async def run_attempts(system_text: str, prompt: str, attempts: Attempts) -> Asy
         restored = attempts.restore()
         files = f", {len(restored)} changed files restored" if restored else ""
         yield Notice(text=f"attempt {attempt} ended: {end.detail}{files}; starting over", level="warning")
-        yield PrefixBroken(cause="a fresh attempt starts from the first message")
+        yield PrefixBroken(cause=FRESH_ATTEMPT)
     yield _summed(finished)
 
 

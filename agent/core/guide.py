@@ -55,7 +55,8 @@ class Surroundings:
     `files` are the paths in the workspace with their number of lines, `shown` the ones whose text is in
     the first message, `mentioned` those that the task names, `new_files` names in it that do not exist yet.
     `may_change` says whether the rules allow changes to a path at all. `retry_temperature` is for a reply
-    after one that changed nothing: the same sample again would be no help.
+    after one that changed nothing: the same sample again would be no help. Without `blocks` the server cannot
+    bind a reply to a file as a block of text, and files are arguments of `write`.
     """
 
     files: Mapping[str, int]
@@ -66,6 +67,7 @@ class Surroundings:
     has_check: bool
     check_passes: bool
     retry_temperature: float | None = None
+    blocks: bool = True
 
     def named_targets(self) -> tuple[str, ...]:
         """The files that the task names and that may be changed, those that are not there yet at the end."""
@@ -150,9 +152,10 @@ class SmallModelGuide:
             return ""
         finish = ', or call finish if the task is done: {"tool": "finish", "answer": "..."}'
         ending = finish if "finish" in (offer.tools or ()) else ""
+        form = "in a ``` block" if self._around.blocks else "with the write tool"
         if len(offer.blocks) == 1:
-            return f"Write the complete file {offer.blocks[0]} in a ``` block{ending}"
-        return f"Write one of these files completely in a ``` block: {', '.join(offer.blocks)}{ending}"
+            return f"Write the complete file {offer.blocks[0]} {form}{ending}"
+        return f"Write one of these files completely {form}: {', '.join(offer.blocks)}{ending}"
 
     def _blamed_by(self, failure: str) -> str:
         """The target that comes last in the places that a failure names: the innermost of a traceback."""

@@ -6,11 +6,11 @@ earlier by whoever wants to overlap the import with something else.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent.core.cancel import closing
+from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.events import Notice, Retry
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
@@ -34,6 +34,7 @@ UNPARSED_REPLY = "The server could not read your tool call. Nothing was run. Sen
 SILENCE_SECONDS = 900.0
 _METRICS_SECONDS = 2.0
 _CIRCLES_EVERY = 64
+_MAY_BE_THE_PROCESS = ("unreachable", "dropped", "loading", "refused", "server", "garbage")
 _SENT_HEADERS = frozenset(
     {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
 )
@@ -46,8 +47,9 @@ class Connection:
     `transport` replaces the network in tests. A server that sends nothing for `silence_seconds` is given
     up. `retry_seconds` pass before a failed request is repeated, twice that before the second time.
 
-    `llama_fields` says whether fields that only llama-server knows are sent; a server that refuses some gets
-    the request again without. `metrics` names an engine whose own metrics tell about drafting.
+    `llama_fields` says whether fields that only llama-server knows are sent, `grammars` whether replies may
+    be bound to one; a server that refuses some gets the request again without. `metrics` names an engine
+    whose own metrics tell about drafting.
     """
 
     base_url: str
@@ -58,7 +60,22 @@ class Connection:
     retry_seconds: float = RETRY_DELAY_SECONDS
     loading_seconds: float = LOADING_PATIENCE_SECONDS
     llama_fields: bool = True
+    grammars: bool = True
     metrics: MetricsKind | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescue:
+    """A server that takes the place of one that failed. `cause` is one line on what happened."""
+
+    base_url: str
+    api_key: str
+    context_tokens: int
+    cause: str
+
+
+Recover = Callable[[Failure], Awaitable[Rescue | None]]
+"""Asked when a request failed for a reason that may lie in the server's process; None: just a failure."""
 
 
 class ChatModel:
@@ -74,13 +91,22 @@ class ChatModel:
         cancel: asyncio.Event,
         replies_before: int = 0,
         other_protocol: ToolProtocol | None = None,
+        recover: Recover | None = None,
     ) -> None:
         """`replies_before` is the highest number among the replies of a conversation that goes on.
+
+        `recover` may bring another server when this one fails; the same request goes on with that.
 
         `other_protocol` is for a server that refuses the way of calling tools that `protocol` has.
         """
         self._connection = connection
-        self._habits = ServerHabits(protocol, other_protocol, llama_fields=connection.llama_fields)
+        self._recover = recover
+        self._habits = ServerHabits(
+            protocol,
+            other_protocol,
+            llama_fields=connection.llama_fields,
+            grammars=connection.grammars,
+        )
         kind = connection.metrics
         self._metrics = MetricsWatch(kind, self._read_metrics) if kind else None
         self._context_tokens = context_tokens
@@ -98,6 +124,11 @@ class ChatModel:
     @property
     def context_tokens(self) -> int:
         return self._context_tokens
+
+    @property
+    def protocol(self) -> ToolProtocol:
+        """The way in which tools are called, also after the server has refused another one."""
+        return self._habits.protocol
 
     def change_sampling(self, **values: Any) -> None:
         self._sampling.update(values)
@@ -128,6 +159,11 @@ class ChatModel:
                         yield item
             if failure is None:
                 return
+            rescue = await self._rescued(failure)
+            if rescue is not None:
+                yield Retry(cause=rescue.cause, attempt=1)
+                waited, attempt = False, 0
+                continue
             lesson = self._habits.learn(failure)
             if lesson:
                 yield Notice(text=lesson, level="warning")
@@ -144,6 +180,22 @@ class ChatModel:
             else:
                 yield _failed(failure)
                 return
+
+    async def _rescued(self, failure: Failure) -> Rescue | None:
+        """Goes over to another server if there is one to take the place of a failed one."""
+        if self._recover is None or failure.kind not in _MAY_BE_THE_PROCESS:
+            return None
+        try:
+            rescue = await unless_cancelled(self._recover(failure), self._cancel)
+        except InterruptedRunError:
+            return None
+        if rescue is None:
+            return None
+        await self.close()
+        self._client = None
+        self._connection = replace(self._connection, base_url=rescue.base_url, api_key=rescue.api_key)
+        self._context_tokens = rescue.context_tokens
+        return rescue
 
     async def _pause(self, seconds: float) -> None:
         """Sleeps, unless it is cancelled first."""

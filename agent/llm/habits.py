@@ -38,16 +38,23 @@ _NO_SCHEMA = re.compile(
 class ServerHabits:
     """Builds requests. `other` is the way of calling tools for a server that refuses `protocol`.
 
-    `llama_fields` says whether llama-server's own fields are sent to begin with.
+    `llama_fields` and `grammars` say whether llama-server's own fields are sent to begin with.
     """
 
     def __init__(
-        self, protocol: ToolProtocol, other: ToolProtocol | None = None, *, llama_fields: bool = True
+        self,
+        protocol: ToolProtocol,
+        other: ToolProtocol | None = None,
+        *,
+        llama_fields: bool = True,
+        grammars: bool = True,
     ) -> None:
         self.protocol = protocol
         self._wanted = protocol
         self._other = other
-        self._dropped: set[str] = set() if llama_fields else {*_ONLY_LLAMA, "grammar"}
+        self._dropped: set[str] = set() if llama_fields else set(_ONLY_LLAMA)
+        if not grammars:
+            self._dropped.add("grammar")
         self._limit_name = "max_tokens"
         self._sent: frozenset[str] = frozenset()
         self._answered = False

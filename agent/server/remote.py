@@ -1,13 +1,13 @@
-"""A server that somebody else runs: is it there, and how much context does a conversation get."""
+"""A server that somebody else runs: is it there, which engine is it, how much context has a conversation."""
 
-import json
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import Sequence
 
-from agent.core.errors import ServerError
-from agent.server.probe import Offer, offer_in
+from agent.core.errors import ServerError, UsageError
+from agent.server.asking import ask
+from agent.server.engines import EngineFacts, ServedModel, identify
+from agent.server.probe import Offer
 
-_SECONDS = 10.0
+_MOST_NAMES = 8
 
 
 class StillLoadingError(ServerError):
@@ -17,54 +17,67 @@ class StillLoadingError(ServerError):
         super().__init__(f"the server at {base_url} is still loading its model", "try again in a moment")
 
 
-def describe(base_url: str, api_key: str = "") -> Offer:
+def describe(base_url: str, api_key: str = "", model: str = "") -> Offer:
     """What the server at `base_url` (without `/v1`) offers. `context_tokens` is 0 when it does not say.
+
+    Args:
+        model: the served model that is wanted; empty = the only one, or the only one that is loaded.
 
     Raises:
         StillLoadingError: it is loading its model.
         ServerError: nothing answers there, or it wants another key.
+        UsageError: it has several models and none was chosen, or does not have the chosen one.
     """
-    health, _ = _get(base_url, "/health", api_key)
-    status, answer = _get(base_url, "/props", api_key) if health != 503 else (503, None)
-    if status == 503:
+    health, _ = ask(base_url, "/health", api_key)
+    if health == 503:
         raise StillLoadingError(base_url)
-    if status in (401, 403):
+    facts = identify(base_url, api_key, model=model)
+    if facts.is_loading:
+        raise StillLoadingError(base_url)
+    if facts.needs_key:
         raise ServerError(
-            f"the server at {base_url} does not accept the key (HTTP {status})",
+            f"the server at {base_url} does not accept the key (HTTP 401 or 403)",
             "name the environment variable that holds its key in server.api_key_env",
         )
-    if isinstance(answer, dict) and answer.get("role") == "router":
+    if facts.is_router:
         raise ServerError(
             f"the server at {base_url} is a router without a model of its own",
             "start it with a model, or give the address of one of its servers",
         )
-    offer = offer_in(answer) if status == 200 else None
-    if offer is None and health >= 500:
+    if health >= 500 and not facts.models:
         raise ServerError(f"the server at {base_url} answers with HTTP {health}", "look into its log")
-    return offer or Offer(0, 1)
+    if facts.engine == "llama-server":
+        return Offer(facts.context_tokens, facts.slots, facts.model.tool_calls if facts.model else None)
+    chosen = _chosen(facts, model)
+    return Offer(
+        context_tokens=chosen.context_tokens if chosen else 0,
+        slots=facts.slots,
+        tool_calls=chosen.tool_calls if chosen else None,
+        engine=facts.engine,
+        model=chosen.id if chosen else model,
+    )
 
 
-def _get(base_url: str, path: str, api_key: str) -> tuple[int, Any]:
-    import http.client
+def _chosen(facts: EngineFacts, wanted: str) -> ServedModel | None:
+    """The model that requests have to name; None where the server has no list of models."""
+    if not facts.models:
+        return None
+    if facts.model is not None:
+        return facts.model
+    names = _names(facts.models)
+    where = f"the server at {facts.base_url} ({facts.title})"
+    if wanted:
+        raise UsageError(
+            f"{where} does not serve {wanted!r}, only {names}",
+            'correct server.model, or model = "..." in the profile',
+        )
+    raise UsageError(
+        f"{where} has several models: {names}",
+        f"choose one with AGENT_SERVER_MODEL={facts.models[0].id}, server.model, or model in a profile",
+    )
 
-    parts = urlsplit(base_url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    try:
-        connection = kind(parts.hostname or "", parts.port, timeout=_SECONDS)
-        try:
-            connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers=headers)
-            response = connection.getresponse()
-            status, raw = response.status, response.read()
-        finally:
-            connection.close()
-    except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ServerError(
-            f"no server answers at {base_url}: {reason}",
-            "check that it runs, and server.url or the profile's url",
-        ) from error
-    try:
-        return status, json.loads(raw)
-    except ValueError:
-        return status, None
+
+def _names(models: Sequence[ServedModel]) -> str:
+    names = [model.id for model in models[:_MOST_NAMES]]
+    more = len(models) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")

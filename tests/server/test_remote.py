@@ -60,7 +60,7 @@ def test_server_without_a_key_is_asked_without_one(server: Stub):
 
 def test_other_kind_of_server_has_an_unknown_context(server: Stub):
     server.answers = {"/health": (200, {})}
-    assert describe(url(server)) == Offer(0, 1)
+    assert describe(url(server)) == Offer(0, 1, engine="unknown")
 
 
 @pytest.mark.parametrize(

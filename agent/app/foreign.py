@@ -1,0 +1,42 @@
+"""What is different about servers that are not llama-server: how they are asked, what people should know."""
+
+from collections.abc import Sequence
+
+from agent.llm.client import Connection
+from agent.llm.metrics import MetricsKind
+from agent.server.profile import Profile
+from agent.server.record import Endpoint
+
+_METRICS: dict[str, MetricsKind] = {"vllm": "vllm", "sglang": "sglang"}
+# Nobody has said that they refuse llama-server's fields; a server that does is asked again without.
+_MAY_KNOW_LLAMA_FIELDS = ("llama-server", "unknown")
+
+
+def speaks_llama(endpoint: Endpoint) -> bool:
+    """Whether the server binds replies to grammars, which is llama.cpp's own addition to the API."""
+    return endpoint.engine == "llama-server"
+
+
+def connection_to(endpoint: Endpoint) -> Connection:
+    """How the model behind the endpoint is asked."""
+    return Connection(
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key,
+        model=endpoint.model or "local",
+        llama_fields=endpoint.engine in _MAY_KNOW_LLAMA_FIELDS,
+        grammars=speaks_llama(endpoint),
+        metrics=_METRICS.get(endpoint.engine),
+    )
+
+
+def remarks(endpoint: Endpoint, profile: Profile, protocol: str) -> Sequence[str]:
+    """What people should know of an engine before they rely on it, one line each."""
+    found = []
+    if endpoint.engine == "ollama" and not endpoint.context_tokens:
+        found.append(
+            "Ollama does not say how much context the model gets, and cuts longer prompts without a word; "
+            "set OLLAMA_CONTEXT_LENGTH for it, and context in a profile of your own"
+        )
+    if profile.model_card.guided and protocol == "constrained" and not speaks_llama(endpoint):
+        found.append("only llama-server takes grammars, so files are written as part of a call here")
+    return found
