@@ -54,7 +54,7 @@ class OpenConversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Where and with what a conversation takes place.
+    """Where and with what a conversation takes place. `recover` brings back a server that crashed.
 
     `key_variables` are environment variables that commands of the model must not see.
     """
@@ -70,6 +70,7 @@ class Setting:
     key_variables: tuple[str, ...]
     deadline: TimeLimit
     cancel: asyncio.Event
+    recover: Recover | None = None
 
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
