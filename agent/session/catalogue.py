@@ -4,8 +4,9 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from agent.core.errors import UsageError
 from agent.session.kept import load_kept
@@ -19,12 +20,16 @@ ALWAYS_KEPT = 20
 # Any of these says how a session ended; the last one counts.
 _LAST_RECORDS = frozenset({"result", "turn_finished", "undo"})
 _TAIL_BYTES = 256 * 1024
+_FIRST_LINES = 50
 _HEADER_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary:
-    """One line of a list. `result` is why the last turn ended, `files` what the session changed."""
+    """One line of a list. `result` is why the last turn ended, `files` what the session changed.
+
+    `task` is what a person asked for first, `title` the name that a person gave to the session, if any.
+    """
 
     id: str
     folder: Path
@@ -34,6 +39,7 @@ class SessionSummary:
     profile: str
     result: str
     files: tuple[str, ...]
+    title: str = ""
 
 
 def session_folders(state_folder: Path, workspace: Path) -> list[Path]:
@@ -70,7 +76,7 @@ def find_session(state_folder: Path, workspace: Path, name: str) -> Path:
 
 def summarise(folder: Path) -> SessionSummary:
     """Reads the beginning and the end of a session; unreadable parts are empty."""
-    header, last = _first_and_last(folder / EVENTS_NAME)
+    header, last, title = _first_and_last(folder / EVENTS_NAME)
     return SessionSummary(
         id=folder.name,
         folder=folder,
@@ -80,6 +86,7 @@ def summarise(folder: Path) -> SessionSummary:
         profile=str(header.get("profile", "")),
         result="running" if is_active(folder) else str(last.get("reason", "")) or "not finished",
         files=tuple(load_kept(folder)),
+        title=title,
     )
 
 
@@ -142,17 +149,32 @@ def _entries(folder: Path) -> Iterable[os.DirEntry[str]]:
         return
 
 
-def _first_and_last(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header and the last record that tells a result, without reading a long middle."""
+def _first_and_last(path: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """The header, the last record that tells a result and a title, without reading a long middle."""
     try:
         with path.open("rb") as file:
             header = parse_line(file.readline(_HEADER_BYTES)) or {}
+            if header.get("kind") == "chat" and not header.get("task"):
+                header["task"] = _first_prompt(file)
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             tail = file.read().split(b"\n")
     except OSError:
-        return {}, {}
+        return {}, {}, ""
+    title, last = "", {}
     for line in reversed(tail):
         record = parse_line(line)
-        if record is not None and record.get("type") in _LAST_RECORDS:
-            return header, record
-    return header, {}
+        kind = record.get("type") if record is not None else None
+        if kind == "title" and record is not None:
+            title = title or str(record.get("title", ""))
+        elif kind in _LAST_RECORDS and record is not None:
+            last = last or record
+    return header, last, title
+
+
+def _first_prompt(file: BinaryIO) -> str:
+    """What a person said first in a conversation, whose header was written before that."""
+    for line in islice(file, _FIRST_LINES):
+        record = parse_line(line)
+        if record is not None and record.get("type") == "user_message":
+            return str(record.get("text", ""))
+    return ""

@@ -176,6 +176,9 @@ class SessionStore:
                 self._report(f"the session is no longer recorded completely in {self.path}: {reason}")
 
     def close(self) -> None:
+        if self._lines.descriptor >= 0:
+            # A program that is being started right now may still share the descriptor.
+            fcntl.flock(self._lines.descriptor, fcntl.LOCK_UN)
         self._lines.close()
 
     def __enter__(self) -> Self:

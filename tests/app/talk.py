@@ -18,6 +18,7 @@ from agent.server.profile import Profile
 from tests.fakes.scripted_server import ScriptedServer
 
 PATIENCE_SECONDS = 60
+_SETTINGS = ("mode", "allow", "ask", "deny", "reply_tokens")
 
 
 @dataclass(slots=True)
@@ -54,12 +55,13 @@ class Talk:
             self._news.set()
 
 
-def settings_with(**permissions: Any) -> LoadedSettings:
+def settings_with(reply_tokens: int = 2048, **permissions: Any) -> LoadedSettings:
     """Default settings, with other values in `permissions`."""
     settings = default_settings(Path("/nowhere"))
     section = settings.permissions.model_copy(update=permissions)
+    limits = settings.limits.model_copy(update={"reply_tokens": reply_tokens})
     origins = {info.key: Origin("default") for info in all_settings()}
-    return LoadedSettings(settings.model_copy(update={"permissions": section}), origins)
+    return LoadedSettings(settings.model_copy(update={"permissions": section, "limits": limits}), origins)
 
 
 def served_by(*servers: ScriptedServer, protocol: str = "native") -> Callable[[LoadedSettings], Serving]:
@@ -83,8 +85,8 @@ def served_by(*servers: ScriptedServer, protocol: str = "native") -> Callable[[L
 
 @asynccontextmanager
 async def talking(workspace: Path, *servers: ScriptedServer, **options: Any) -> AsyncIterator[Talk]:
-    """A session in `workspace`; `mode`, `allow` and the like are permissions, the rest is `open_session`'s."""
-    permissions = {name: options.pop(name) for name in ("mode", "allow", "ask", "deny") if name in options}
+    """A session in `workspace`; what `settings_with` knows are settings, the rest is `open_session`'s."""
+    permissions = {name: options.pop(name) for name in _SETTINGS if name in options}
     serve = options.pop("serve", None) or served_by(*servers, protocol=options.pop("protocol", "native"))
     session = await open_session(workspace, loaded=settings_with(**permissions), serve=serve, **options)
     talk = Talk(session)

@@ -2,30 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-
-import pytest
 
 from agent.core.events import ServerState
 from tests.app.talk import Talk, extends, messages_of, records_in, talking
 from tests.conftest import StartServer
 from tests.fakes.script import call
 from tests.fakes.scripted_server import ScriptedServer
-
-
-@pytest.fixture(autouse=True)
-def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    for kind in ("config", "state", "data"):
-        monkeypatch.setenv(f"AGENT_{kind.upper()}_HOME", str(tmp_path / kind))
-    yield tmp_path
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
 
 
 def left_by_the_client(server: ScriptedServer, chat: int = 0) -> bool:
@@ -41,7 +25,7 @@ async def test_each_request_of_many_turns_extends_the_one_before(scripted_server
             assert (await talk.turn(text)).reason == "done"
     requests = messages_of(server)
     assert len(requests) == 4
-    assert all(extends(one, other) for one, other in zip(requests, requests[1:], strict=False))
+    assert all(extends(one, other) for one, other in pairwise(requests))
     assert not talk.of("prefix_broken")
 
 
@@ -51,10 +35,7 @@ async def test_a_turn_begins_and_ends_with_its_own_events(scripted_server: Start
         await asyncio.sleep(0)
     assert finished.answer == "Hello."
     kinds = [event.type for event in talk.seen]
-    assert [kind for kind in kinds if kind in ("turn_started", "user_message")] == [
-        "turn_started",
-        "user_message",
-    ]
+    assert talk.kinds("turn_started", "user_message") == ["turn_started", "user_message"]
     assert kinds[-1] == "turn_finished"
     assert talk.of("context_status")[-1].window == 32_768
     assert talk.of("context_status")[-1].used > 0
@@ -174,7 +155,7 @@ async def test_a_cancel_in_prefill_frees_the_slot_and_the_next_request_extends(
 
 async def test_a_cancel_in_mid_stream_keeps_what_was_said(scripted_server: StartServer, work: Path):
     server = scripted_server({"fault": "endless", "text": "and so "}, "Better.")
-    async with talking(work, server) as talk:
+    async with talking(work, server, reply_tokens=10**6) as talk:
         talk.session.prompt("one")
         await talk.until("text_delta")
         talk.session.cancel()
