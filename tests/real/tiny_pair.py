@@ -43,9 +43,15 @@ def write_tiny_pair(folder: Path, **of_draft: Any) -> TinyPair:
     return TinyPair(write_target(folder / "target.gguf"), write_drafter(folder / "draft.gguf", **of_draft))
 
 
-def write_target(path: Path, *, architecture: str = "qwen3", width: int = _WIDTH) -> Path:
-    """A model of four layers, for any architecture with the tensors of qwen3 or gemma3."""
-    vocabulary = len(tokens())
+def write_target(
+    path: Path, *, architecture: str = "qwen3", width: int = _WIDTH, more_tokens: int = 0
+) -> Path:
+    """A model of four layers, for any architecture with the tensors of qwen3 or gemma3.
+
+    Args:
+        more_tokens: how many words its vocabulary has that the other models do not know.
+    """
+    vocabulary = len(tokens(more_tokens))
     shapes = {"token_embd.weight": (vocabulary, width), "output_norm.weight": (width,)}
     for number in range(LAYERS):
         shapes |= _layer(number, width)
@@ -54,7 +60,7 @@ def write_target(path: Path, *, architecture: str = "qwen3", width: int = _WIDTH
     if architecture != "gemma3":
         shapes["output.weight"] = (vocabulary, width)
     keys: dict[str, Any] = {"attention.sliding_window": 512} if architecture == "gemma3" else {}
-    return _write(path, architecture, LAYERS, width, shapes, keys, mask=False)
+    return _write(path, architecture, LAYERS, width, shapes, keys, words=tokens(more_tokens))
 
 
 def write_drafter(
@@ -77,13 +83,14 @@ def write_drafter(
     keys: dict[str, Any] = {"block_size": block_size}
     if target_layers is not None:
         keys["target_layers"] = list(target_layers)
-    return _write(path, architecture, DRAFT_LAYERS, width, shapes, keys, mask=True)
+    return _write(path, architecture, DRAFT_LAYERS, width, shapes, keys, words=tokens(), mask=True)
 
 
-def tokens() -> list[str]:
+def tokens(more: int = 0) -> list[str]:
     """A vocabulary that can spell everything: special tokens, all bytes, the printable ASCII characters."""
+    words = [f"word{number}" for number in range(more)]
     printable = [chr(code) for code in range(ord("!"), ord("~") + 1)]
-    return [*_SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *printable, *_TURNS]
+    return [*_SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *words, *printable, *_TURNS]
 
 
 def _layer(number: int, width: int) -> dict[str, tuple[int, ...]]:
@@ -112,7 +119,8 @@ def _write(
     shapes: Mapping[str, tuple[int, ...]],
     keys: Mapping[str, Any],
     *,
-    mask: bool,
+    words: list[str],
+    mask: bool = False,
 ) -> Path:
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(f"tiny {architecture}")
@@ -132,7 +140,7 @@ def _write(
             writer.add_array(name, value)
         else:
             writer.add_uint32(name, value)
-    _add_tokenizer(writer)
+    _add_tokenizer(writer, words)
     if mask:
         writer.add_mask_token_id(_MASK)
     random = numpy.random.default_rng(7)
@@ -148,8 +156,7 @@ def _write(
     return path
 
 
-def _add_tokenizer(writer: gguf.GGUFWriter) -> None:
-    words = tokens()
+def _add_tokenizer(writer: gguf.GGUFWriter, words: list[str]) -> None:
     kinds = {"<unk>": _UNKNOWN} | dict.fromkeys((*_SPECIAL[1:], *_TURNS), _CONTROL)
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")
