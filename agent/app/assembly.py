@@ -57,7 +57,7 @@ async def assemble(
         lambda: relay.emit(QueueChanged(steering=inbox.steering, follow_ups=inbox.follow_ups))
     )
     turns = TurnLog(serving.profile.name)
-    turns.observe_all(events_in(record.old))
+    await asyncio.to_thread(lambda: turns.observe_all(events_in(record.old)))
     live = LiveSession(
         workspace=workspace,
         loaded=loaded,

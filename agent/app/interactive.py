@@ -75,6 +75,8 @@ class InteractiveSession:
         return self._live.outbox.events()
 
     def prompt(self, text: str) -> None:
+        if not text.strip():
+            return
         if self._driver is not None:
             self.follow_up(text)
             return
@@ -149,7 +151,8 @@ class InteractiveSession:
                 live.is_running = True
                 reason = await self._turn(prompt)
                 live.is_running = False
-                prompt = None if reason in _HELD_AFTER else live.inbox.next_prompt()
+                held = reason in _HELD_AFTER or live.cancel.is_set()
+                prompt = None if held else live.inbox.next_prompt()
                 if prompt is not None:
                     live.cancel.clear()
         finally:
@@ -162,7 +165,7 @@ class InteractiveSession:
         live.emit(TurnStarted(attempt=1))
         finished: TurnFinished | None = None
         try:
-            engine = await unless_cancelled(live.keeper.ready(), live.cancel)
+            engine = await unless_cancelled(self._engine(), live.cancel)
             finished = await self._converse(engine, text)
         except InterruptedRunError:
             finished = _came_to_nothing("cancelled", "interrupted")
@@ -181,6 +184,10 @@ class InteractiveSession:
         live.glance.refresh()
         live.emit(finished)
         return finished.reason
+
+    async def _engine(self) -> Engine:
+        async with self._live.changing:
+            return await self._live.keeper.ready()
 
     async def _converse(self, engine: Engine, text: str) -> TurnFinished:
         live = self._live

@@ -60,7 +60,12 @@ class Relay:
 
 @dataclass(slots=True, kw_only=True)
 class LiveSession:
-    """What a session consists of. `busy` counts what must not be mixed with a change of the files."""
+    """What a session consists of.
+
+    `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
+    services that change files or the engine; a turn begins after them. `undone` are the sessions that
+    would redo what was undone.
+    """
 
     workspace: Path
     loaded: LoadedSettings
@@ -78,6 +83,7 @@ class LiveSession:
     used_tokens: int = 0
     is_running: bool = False
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     commands: set[asyncio.Event] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
 

@@ -98,14 +98,16 @@ class SessionServices:
         store = self._live.record.store
         if not await asyncio.to_thread(load_kept, store.folder):
             raise UsageError("nothing to undo: this session has changed no files")
-        return await self._put_back(store.id, "undid your changes")
+        async with self._live.changing:
+            return await self._put_back(store.id, "undid your changes")
 
     async def _redo(self, _: Mapping[str, Any]) -> UndoResult:
         self._refuse_while_running("redo")
         if not self._live.undone:
             raise UsageError("nothing to redo: nothing was undone in this session")
-        result = await self._put_back(self._live.undone[-1], "brought back the changes that were undone")
-        self._live.undone.clear()
+        async with self._live.changing:
+            result = await self._put_back(self._live.undone[-1], "brought back the changes that were undone")
+            self._live.undone.clear()
         return result
 
     async def _put_back(self, session_id: str, what: str) -> UndoResult:
@@ -134,7 +136,8 @@ class SessionServices:
         apply = bool(arguments.get("apply", False))
         if apply:
             self._refuse_while_running("profile")
-        return await go_over(self._live, _text(arguments, "name"), apply=apply)
+        async with self._live.changing:
+            return await go_over(self._live, _text(arguments, "name"), apply=apply)
 
     async def _server(self, arguments: Mapping[str, Any]) -> ServerPanel:
         action = arguments.get("action")
@@ -142,7 +145,8 @@ class SessionServices:
             raise UsageError(f"the server has no action {action!r}", "the actions are start and stop")
         if action == "stop":
             self._refuse_while_running("server stop")
-            await stop_this_server(self._live)
+            async with self._live.changing:
+                await stop_this_server(self._live)
         elif action == "start":
             await start_server(self._live)
         return await panel_of(self._live)

@@ -38,7 +38,9 @@ async def test_undo_and_redo_of_an_open_session(scripted_server: StartServer, wo
         assert "undid your changes: a.py, b.py" in told
         assert told.endswith("And?")
         await talk.turn("Once more")
-        assert (await talk.session.command("undo", {})).restored == ()
+        assert (work / "a.py").read_text("utf-8") == "x = 3\n"
+        await talk.session.command("undo", {})
+        assert (work / "a.py").read_text("utf-8") == "x = 1\n"
     assert "-x = 1\n+x = 2\n" in diff
     assert "+++ b/b.py" in diff
 
