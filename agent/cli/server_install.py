@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agent.server.binaries import Installed
     from agent.server.build import Step
     from agent.server.install import Wish, Workplace
+    from agent.server.recipe import Release
 
 BACKENDS = ("cpu", "cuda", "vulkan", "rocm", "metal")
 _STEPS_OF_PERCENT = 10
@@ -92,7 +93,7 @@ def run_install(arguments: argparse.Namespace) -> int:
     if arguments.name == "embedded":
         return _install_engine(arguments)
     from agent.resources import expand_home
-    from agent.server.install import Wish, find_there, install
+    from agent.server.install import Wish, find_there, install, release_for
 
     wish = Wish(
         name=arguments.name,
@@ -107,18 +108,19 @@ def run_install(arguments: argparse.Namespace) -> int:
         built=expand_home(arguments.built) if arguments.built else None,
     )
     place = _workplace()
-    there = find_there(wish, place.servers_folder)
+    release = release_for(wish)
+    there = find_there(release, place.servers_folder)
     if there is not None and not wish.force:
         print(f"{there.key}: is installed, {there.path}", file=sys.stderr)
         return 0
     if arguments.dry_run and not wish.built:
-        return _say_plan(wish, place)
+        return _say_plan(wish, release, place)
     if not arguments.quiet and not wish.built:
-        _say_plan(wish, place)
+        _say_plan(wish, release, place)
     show = _Shown(arguments.quiet)
     try:
         with _ended_like_ctrl_c():
-            result = install(wish, place, show)
+            result = install(wish, release, place, show)
     except KeyboardInterrupt:
         show.end()
         print("agent: stopped; run the same command again and it goes on from here", file=sys.stderr)
@@ -227,10 +229,10 @@ def _install_engine(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _say_plan(wish: "Wish", place: "Workplace") -> int:
+def _say_plan(wish: "Wish", release: "Release", place: "Workplace") -> int:
     from agent.server.install import make_plan
 
-    plan = make_plan(wish, place)
+    plan = make_plan(wish, release, place)
     print(
         f"{plan.release.key}: from {plan.sources[0].label}, for {plan.tools.label}, "
         f"{plan.jobs} compilers at a time, with {plan.tools.versions}",

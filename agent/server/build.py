@@ -76,8 +76,8 @@ class BuildOrder:
     def folder(self, source: Sdist | Checkout) -> Path:
         """Where this source is built this way."""
         what = [source.identity, self.tools.backend, self.tools.architectures, self.tools.generator]
-        what += [str(self.tools.cmake), str(self.tools.make_program), str(self.tools.nvcc)]
-        what += [str(self.web_page), json.dumps(dict(self.release.definitions), sort_keys=True)]
+        what += [str(self.tools.nvcc), str(self.web_page)]
+        what += [json.dumps(dict(self.release.definitions), sort_keys=True)]
         key = hashlib.sha256("\n".join(what).encode("utf-8")).hexdigest()[:12]
         return self.work_folder / f"{self.release.name}-{self.release.version}-{key}"
 

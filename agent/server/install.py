@@ -77,13 +77,12 @@ class Workplace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What would be done. `there` is an installation that makes it unnecessary."""
+    """What would be done, with what; the first of the sources that works is taken."""
 
     release: Release
     tools: Toolchain
     sources: tuple[Any, ...]
     jobs: int
-    there: Installed | None = None
 
 
 def release_for(wish: Wish) -> Release:
@@ -96,20 +95,18 @@ def release_for(wish: Wish) -> Release:
     return recipe.at_tag(wish.tag) if wish.tag else recipe.release(wish.version)
 
 
-def find_there(wish: Wish, servers_folder: Path) -> Installed | None:
-    """The installation that fulfils a wish already."""
-    release = release_for(wish)
+def find_there(release: Release, servers_folder: Path) -> Installed | None:
+    """The installation of this release, if it is there already."""
     return next((one for one in installed(servers_folder) if one.key == release.key), None)
 
 
-def make_plan(wish: Wish, place: Workplace) -> Plan:
+def make_plan(wish: Wish, release: Release, place: Workplace) -> Plan:
     """Looks whether everything is there that a build needs. Nothing is downloaded or written.
 
     Raises:
         UsageError: the wish cannot be understood.
         ServerError: a tool or disk space is missing; the hint says how to get it.
     """
-    release = release_for(wish)
     sources = release.sources(wish.source)
     hardware = place.hardware(place.work_folder)
     backend = wish.backend or choose_backend(hardware, place.system)
@@ -120,22 +117,23 @@ def make_plan(wish: Wish, place: Workplace) -> Plan:
     size = max((0 if isinstance(source, Checkout) else source.bytes for source in sources), default=0)
     require_space(place.work_folder, backend, size, place.free_space(place.work_folder))
     jobs = wish.jobs or jobs_for(backend, place.cores(), hardware.ram_available)
-    there = next((one for one in installed(place.servers_folder) if one.key == release.key), None)
-    return Plan(release=release, tools=tools, sources=sources, jobs=jobs, there=there)
+    return Plan(release=release, tools=tools, sources=sources, jobs=jobs)
 
 
-def install(wish: Wish, place: Workplace, report: Report) -> Installed:
+def install(wish: Wish, release: Release, place: Workplace, report: Report) -> Installed:
     """The installed version, built if it is not there. Blocks for minutes; what is interrupted goes on later.
+
+    Args:
+        release: what `release_for` found for the wish.
 
     Raises:
         UsageError, ServerError: see `make_plan`; also when it cannot be had, built or started.
         CancelledError: `place.cancelled` said so.
     """
-    there = find_there(wish, place.servers_folder)
+    there = find_there(release, place.servers_folder)
     if there is not None and not wish.force:
         return there
-    plan = None if wish.built else make_plan(wish, place)
-    release = release_for(wish)
+    plan = None if wish.built else make_plan(wish, release, place)
     try:
         place.work_folder.mkdir(parents=True, exist_ok=True)
         place.servers_folder.mkdir(parents=True, exist_ok=True)

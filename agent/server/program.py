@@ -19,6 +19,7 @@ from agent.server.sources import CancelledError
 
 _LOOK_SECONDS = 0.2
 _TERM_SECONDS = 5.0
+_KILL_SECONDS = 2.0
 _CHUNK_BYTES = 65_536
 
 
@@ -76,9 +77,7 @@ def end_with_children(child: "subprocess.Popen[Any]", patience: float = _TERM_SE
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
-        for process in below:
-            with suppress(Exception):  # gone already
-                process.kill()
+        _kill(below)
         child.wait()
 
 
@@ -117,6 +116,15 @@ def _descendants(pid: int) -> list[Any]:
     with suppress(psutil.Error):
         return psutil.Process(pid).children(recursive=True)
     return []
+
+
+def _kill(processes: list[Any]) -> None:
+    import psutil
+
+    for process in processes:
+        with suppress(psutil.Error):  # gone already
+            process.kill()
+    psutil.wait_procs(processes, _KILL_SECONDS)
 
 
 class Estimate:

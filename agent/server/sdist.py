@@ -207,7 +207,8 @@ def _fetch(address: str, part: Path, total: int, progress: Progress, means: Down
         if response.status_code not in (200, 206):
             raise _UnusableError(f"HTTP status {response.status_code} for the file")
         goes_on = response.status_code == 206
-        chunks = _chunks(response)
+        # Whatever arrives is written at once: a chunk that is still being filled would be lost at a break.
+        chunks = response.iter_raw()
         _copy(chunks, part, "ab" if goes_on else "wb", have if goes_on else 0, total, progress, means)
 
 
@@ -259,13 +260,9 @@ def _trust(certificates: str) -> ssl.SSLContext:
         raise _UnusableError(f"the certificates in {certificates} cannot be read: {error}") from error
 
 
-def _chunks(response: Any) -> Iterator[bytes]:
-    yield from response.iter_bytes(_CHUNK_BYTES)
-
-
 def _read_page(response: Any) -> str:
     content = b""
-    for chunk in _chunks(response):
+    for chunk in response.iter_bytes():
         content += chunk
         if len(content) > _LARGEST_PAGE_BYTES:
             raise _UnusableError("its page is too long to be one of an index")
