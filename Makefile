@@ -9,7 +9,7 @@ PACKAGES := .[embedded,dev]
 IN_ENV := export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
 
 .DEFAULT_GOAL := help
-.PHONY: help env model test-models demo test test-quick lint types format clean
+.PHONY: help env model test-models test-server demo test test-quick lint types format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ model: env ## fetch the model of the demo (1.1 GB, kept outside this folder)
 test-models: env
 	@$(IN_ENV) agent model pull embedded-small embedded
 
+# Compiled once, five minutes on two free cores and more on busy ones; after that it is found and nothing is done.
+test-server: env
+	@$(IN_ENV) agent server install llama.cpp --no-web-page
+
 demo: model ## let the agent fix a real bug in a copy of examples/first-fix
 	@$(IN_ENV) sh examples/demo.sh
 
@@ -44,6 +48,7 @@ test: env ## set up everything, check the code, run all tests
 	@$(IN_ENV) status=0; \
 	$(MAKE) --no-print-directory lint types || status=1; \
 	$(MAKE) --no-print-directory test-models || status=1; \
+	$(MAKE) --no-print-directory test-server || status=1; \
 	python -m pytest || status=1; \
 	exit $$status
 
