@@ -148,6 +148,19 @@ class Document:
         after = self.top_of(below.index) if below is not None else self.height
         return after - before if is_cut else 0
 
+    def plain_text(self) -> str:
+        """Every row as text. What was not laid out before is not afterwards."""
+        rows: list[str] = []
+        for block in list(self.blocks):
+            for part in block.unfold() or (block,):
+                was_rendered = part.is_rendered
+                if not was_rendered:
+                    part.refresh(self.width)
+                rows.extend(line.text.rstrip() for line in part.lines)
+                if not was_rendered:
+                    part.drop()
+        return "\n".join(rows)
+
     def line(self, row: int) -> Line | None:
         """The row for the screen; None outside, or where nothing was prepared."""
         if row < 0 or not self.blocks or row >= self.height:

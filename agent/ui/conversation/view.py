@@ -168,6 +168,12 @@ class ConversationView(ScrollView, can_focus=True):
         self._take_inbox()
         return self._transcript.last_reply
 
+    def plain_text(self) -> str:
+        """The whole conversation as it looks, every row of it. Takes long for a long session."""
+        self._take_inbox()
+        self._settle()
+        return self._document.plain_text()
+
     def flush(self) -> None:
         """Shows everything that came, without waiting for the next frame."""
         started = time.monotonic()
@@ -195,12 +201,12 @@ class ConversationView(ScrollView, can_focus=True):
 
     def _settle(self) -> None:
         """Lays out what is in view, moves the view where it belongs and repaints what changed."""
-        if not self.size.width:
-            return
-        self._settling = True
         document = self._document
         for block in self._transcript.take_dirty():
             document.refresh(block)
+        if not self.size.width:
+            return
+        self._settling = True
         before = self.scroll_offset.y
         self._lay_out_view()
         changed = document.take_changed()
@@ -225,8 +231,7 @@ class ConversationView(ScrollView, can_focus=True):
             if not self._follows and grown:
                 top += grown
             self._set_height()
-            if round(self.scroll_y) != top:
-                self.set_scroll(None, top)
+            self._place_at(top)
             if document.height == height and not grown:
                 break
 
@@ -239,7 +244,19 @@ class ConversationView(ScrollView, can_focus=True):
         if size != self.virtual_size:
             # Assigning would lay out the whole screen for every new row. Only the scroll bar has to know.
             self.set_reactive(cast("Reactive[Size]", ScrollView.virtual_size), size)
+            settling, self._settling = self._settling, True
             self._scroll_update(size)
+            self._settling = settling
+
+    def _place_at(self, top: int) -> None:
+        """Moves the view without taking it for a move of the person's."""
+        settling, self._settling = self._settling, True
+        self.scroll_target_y = self.scroll_y = top
+        self._settling = settling
+
+    def _go_to(self, row: int) -> None:
+        """Moves the view as if the person had scrolled there."""
+        self.scroll_target_y = self.scroll_y = min(max(row, 0), self.max_scroll_y)
 
     def on_mount(self) -> None:
         self._spinner = self.set_interval(_SPINNER_SECONDS, self._turn_spinner, pause=True)
@@ -258,9 +275,7 @@ class ConversationView(ScrollView, can_focus=True):
             if not self._follows and index >= 0:
                 self._document.prepare(self._document.top_of(index), self._document.top_of(index) + 1)
                 self._set_height()
-                self._settling = True
-                self.set_scroll(None, self._document.top_of(index) + inside)
-                self._settling = False
+                self._place_at(self._document.top_of(index) + inside)
         self._settle()
         self.refresh()
 
@@ -378,7 +393,7 @@ class ConversationView(ScrollView, can_focus=True):
         self._scroll_by(direction * max(self._visible_rows - 2, 1))
 
     def action_begin(self) -> None:
-        self.set_scroll(None, 0)
+        self._go_to(0)
 
     def action_jump_to_end(self) -> None:
         """Goes to the end and follows it from now on."""
@@ -386,7 +401,7 @@ class ConversationView(ScrollView, can_focus=True):
         self._settle()
 
     def _scroll_by(self, rows: int) -> None:
-        self.set_scroll(None, min(max(round(self.scroll_y) + rows, 0), self.max_scroll_y))
+        self._go_to(round(self.scroll_y) + rows)
 
     def action_choose(self, direction: int) -> None:
         """Marks the next block that can be copied or opened, the last one in view to begin with."""
@@ -415,9 +430,9 @@ class ConversationView(ScrollView, can_focus=True):
         self._set_height()
         first = round(self.scroll_y)
         if top < first or len(block.lines) >= self._visible_rows:
-            self.set_scroll(None, top)
+            self._go_to(top)
         elif end > first + self._visible_rows:
-            self.set_scroll(None, end - self._visible_rows)
+            self._go_to(end - self._visible_rows)
 
     def action_toggle_block(self) -> None:
         if self._chosen is not None and self._chosen.index >= 0:
@@ -430,7 +445,7 @@ class ConversationView(ScrollView, can_focus=True):
         document.refresh(block)
         top = document.top_of(block.index)
         if not self._follows and top < round(self.scroll_y):
-            self.set_scroll(None, top)
+            self._go_to(top)
         self._settle()
         self.refresh()
 
