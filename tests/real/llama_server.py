@@ -5,6 +5,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -98,6 +99,10 @@ class Up:
 
     def get(self, path: str) -> Any:
         return request_json(self.port, "GET", path, "", None, _ANSWER_SECONDS)[1]
+
+    def get_text(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=_ANSWER_SECONDS) as answer:
+            return answer.read().decode("utf-8")
 
     def complete(self, tokens: int = _TOKENS, **body: Any) -> Any:
         """The answer to a request for so many tokens."""
