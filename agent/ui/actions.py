@@ -21,7 +21,9 @@ async def run_command(app: "AgentApp", line: str) -> None:
 async def run_shell(app: "AgentApp", text: str) -> None:
     """Runs `!command` in the session, or `!!command` outside of the conversation. Raises AgentError."""
     command = text.lstrip("!").strip()
-    # Its events show the command and its output while it runs.
+    if app.bridge is not None:
+        # Its events show the command and its output while it runs; the message for the model says it again.
+        app.bridge.expect(f"`{command}`")
     await app.live.service("shell", command=command, context=not text.startswith("!!"))
 
 

@@ -84,6 +84,9 @@ class AgentApp(App[str]):
         folder = options.state_folder
         self.past = InputHistory(folder / "history.jsonl" if folder else None)
         self._drafts = DraftFile(folder, os.getpid())
+        self.menu = Menu()
+        self.prompt = Prompt(self.past, self.menu, options.keys)
+        self.status = StatusBar()
         self._quit_asked_at: float | None = None
         self._knows_focus = False
         self.bridge: Bridge | None = None
@@ -95,27 +98,14 @@ class AgentApp(App[str]):
 
     def compose(self) -> ComposeResult:
         yield Vertical(Static(welcome(self.options.workspace), id="welcome"), id="conversation-slot")
-        menu = Menu()
         with Vertical(id="bottom"):
-            yield menu
-            yield Prompt(self.past, menu, self.options.keys)
-            yield StatusBar()
+            yield self.menu
+            yield self.prompt
+            yield self.status
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         # For themes that are not ours: readable on dark and on light.
         return {"quiet": "#858c98"}
-
-    @property
-    def prompt(self) -> Prompt:
-        return self.screen_stack[0].query_one(Prompt)
-
-    @property
-    def menu(self) -> Menu:
-        return self.screen_stack[0].query_one(Menu)
-
-    @property
-    def status(self) -> StatusBar:
-        return self.screen_stack[0].query_one(StatusBar)
 
     @property
     def main(self) -> Screen[Any]:
@@ -129,6 +119,7 @@ class AgentApp(App[str]):
     def on_mount(self) -> None:
         self.prompt.focus()
         self._take_signals()
+        self._frames = self.set_interval(FRAME_SECONDS, self.refresh_status, pause=True)
         self._draft_timer = self.set_interval(DRAFT_SECONDS, self._save_draft, pause=True)
         self.call_after_refresh(self._begin)
 
@@ -160,7 +151,6 @@ class AgentApp(App[str]):
             self.set_timer(4, lambda: self.status.say(""))
         assembly = await asyncio.to_thread(importlib.import_module, "agent.ui.assembly")
         await assembly.assemble(self, self._make_conversation)
-        self._frames = self.set_interval(FRAME_SECONDS, self.refresh_status, pause=True)
         self.set_interval(IDLE_SECONDS, self.refresh_status)
         self.run_worker(self._open(self.options.opening), group="open", exit_on_error=False)
 
@@ -209,7 +199,7 @@ class AgentApp(App[str]):
     def session_changed(self) -> None:
         """A session was opened, closed or could not be opened."""
         self._show_waiting()
-        if self.bridge is not None and hasattr(self, "_frames"):
+        if self.bridge is not None:
             self._frames.resume()
             self.refresh_status()
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -24,6 +25,9 @@ class PlainConversation(Static):
         self.events: list[Event] = []
         self.lines: list[str] = []
 
+    def render(self) -> Content:
+        return Content("\n".join(self.lines[-50:]))
+
     def show(self, event: Event) -> None:
         self.events.append(event)
         if isinstance(event, Notice | TextDelta):
@@ -35,11 +39,11 @@ class PlainConversation(Static):
     def clear(self) -> None:
         self.events.clear()
         self.lines.clear()
-        self.update("")
+        self.refresh()
 
     def _add(self, line: str) -> None:
         self.lines.append(line)
-        self.update("\n".join(self.lines))
+        self.refresh()
 
 
 @dataclass

@@ -83,7 +83,10 @@ def choices(query: str, limit: int = 40) -> list[Choice]:
     """Commands that fit what was typed after the slash."""
     by_name = {command.name: command for command in ALL}
     alias_of = {alias: command.name for command in ALL for alias in command.aliases}
-    names = best(query, [*by_name, *alias_of] if query else list(by_name), limit)
+    names = best(query, list(by_name), limit)
+    if query:
+        aliases = best(query, list(alias_of), limit)
+        names = [*aliases, *names] if query in alias_of else [*names, *aliases]
     found = list(dict.fromkeys(alias_of.get(name, name) for name in names))
     return [choice(by_name[name]) for name in found]
 

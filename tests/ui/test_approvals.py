@@ -1,0 +1,230 @@
+"""The panel in which a call waits for a person."""
+
+import pytest
+from textual import events
+from textual.widgets import Static
+
+from agent.core.events import ApprovalRequest, ApprovalSettled
+from agent.core.handle import Answer
+from agent.core.tool import FileDiff
+from agent.ui.request_text import described, heading
+from tests.ui.rig import SIZES, Rig, rest, settle, type_text
+
+PYTEST = ApprovalRequest(
+    request_id="r1",
+    call_id="c1",
+    tool="shell",
+    arguments={"command": "cd src && pytest -q"},
+    reason="no rule allows it",
+    suggested_rule="shell(pytest *)",
+    commands=("cd src", "pytest -q"),
+)
+EDIT = ApprovalRequest(
+    request_id="r2",
+    call_id="c2",
+    tool="edit",
+    arguments={"path": "a.py"},
+    reason="mode ask",
+    diffs=(FileDiff("a.py", "one\ntwo\n", "one\n2\n"),),
+)
+
+
+async def ask(rig: Rig, pilot, *requests: ApprovalRequest, seconds: float = 5.0) -> None:
+    rig.handle.emit(*requests)
+    await rest(pilot)
+    rig.clock.now += seconds
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_panel_stands_above_the_input_and_both_are_whole(size: tuple[int, int]):
+    rig = Rig()
+    async with rig.app.run_test(size=size) as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        panel, prompt = rig.app.panel.region, rig.app.prompt.region
+        assert 0 <= panel.y < panel.bottom <= prompt.y
+        choices = rig.app.query_one("#approval-choices", Static).region
+        assert choices.height > 0
+        assert choices.bottom <= panel.bottom
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("y", Answer(kind="once", rule="shell(pytest *)")),
+        ("enter", Answer(kind="once", rule="shell(pytest *)")),
+        ("2", Answer(kind="session", rule="shell(pytest *)")),
+        ("a", Answer(kind="always", rule="shell(pytest *)")),
+    ],
+)
+async def test_one_key_allows(key: str, answer: Answer):
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        await pilot.press(key)
+        await rest(pilot)
+        assert rig.handle.answers == [("r1", answer)]
+        assert not rig.app.panel.display
+        assert rig.app.prompt.has_focus
+
+
+async def test_a_denial_takes_a_reason_to_the_model():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        await pilot.press("n")
+        await type_text(pilot, "use make")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.handle.answers == [("r1", Answer(kind="deny", reason="use make"))]
+        assert rig.app.prompt.has_focus
+
+
+async def test_escape_in_the_reason_goes_back_to_the_choices():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        await pilot.press("n", "escape", "y")
+        await rest(pilot)
+        assert [answer.kind for _, answer in rig.handle.answers] == ["once"]
+
+
+async def test_without_a_rule_only_once_and_no_are_offered():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, EDIT)
+        await pilot.press("2", "3")
+        await rest(pilot)
+        assert rig.handle.answers == []
+        assert rig.app.prompt.text == "23"
+
+
+async def test_a_person_who_just_began_to_type_answers_nothing_by_accident():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST, seconds=0.1)
+        await type_text(pilot, "yes and no")
+        await rest(pilot)
+        assert rig.handle.answers == []
+        assert rig.app.prompt.text == "yes and no"
+
+
+async def test_a_panel_that_appears_while_typing_leaves_the_keys_where_they_are():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "half a sen")
+        await ask(rig, pilot, PYTEST)
+        await type_text(pilot, "y")
+        assert (rig.app.prompt.text, rig.handle.answers) == ("half a seny", [])
+        await pilot.press("tab")
+        await pilot.press("y")
+        await rest(pilot)
+        assert len(rig.handle.answers) == 1
+        assert rig.app.prompt.text == "half a seny"
+
+
+async def test_other_keys_and_pastes_go_into_the_input():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        await type_text(pilot, "what is this")
+        assert rig.app.prompt.text == "what is this"
+
+
+async def test_keys_after_the_answer_in_the_same_burst_are_typed():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        for key in "yhi":
+            rig.app.post_message(events.Key(key, key))
+        await rest(pilot)
+        assert (len(rig.handle.answers), rig.app.prompt.text) == (1, "hi")
+
+
+async def test_several_requests_are_answered_one_after_the_other():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST, EDIT)
+        await pilot.press("y")
+        rig.clock.now += 5
+        await pilot.press("1")
+        await rest(pilot)
+        assert [request for request, _ in rig.handle.answers] == ["r1", "r2"]
+
+
+async def test_a_request_that_is_withdrawn_disappears():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        rig.handle.emit(ApprovalSettled(request_id="r1", outcome="withdrawn"))
+        await rest(pilot)
+        assert not rig.app.panel.display
+        assert rig.app.prompt.has_focus
+
+
+async def test_escape_on_the_panel_interrupts_the_turn():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, PYTEST)
+        await pilot.press("escape")
+        await rest(pilot)
+        assert rig.handle.cancelled == 1
+
+
+async def test_a_diff_longer_than_the_screen_is_scrolled():
+    rig = Rig()
+    long = FileDiff("a.py", None, "\n".join(f"line {number}" for number in range(200)))
+    async with rig.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, rig)
+        await ask(rig, pilot, ApprovalRequest(**{**fields(EDIT), "diffs": (long,)}))
+        await pilot.press("pagedown")
+        await rest(pilot)
+        assert rig.app.query_one("#approval-detail").scroll_y > 0
+        assert rig.app.prompt.region.bottom <= 24
+
+
+def fields(request: ApprovalRequest) -> dict:
+    return {name: getattr(request, name) for name in request.__slots__ if name != "type"}
+
+
+def test_commands_are_shown_apart_and_as_written():
+    assert described(PYTEST).plain.split("\n") == [
+        "$ cd src",
+        "$ pytest -q",
+        "as written:",
+        "  cd src && pytest -q",
+    ]
+
+
+def test_a_diff_shows_what_changes_with_signs():
+    lines = described(EDIT).plain.split("\n")
+    assert lines[0] == "a.py  changed"
+    assert {"-two", "+2"} <= set(lines)
+
+
+def test_nothing_in_a_request_steers_the_terminal():
+    request = ApprovalRequest(
+        request_id="r",
+        call_id="c",
+        tool="shell",
+        arguments={"command": "echo \x1b[2J \u202e"},
+        reason="\x07why",
+        commands=("echo \x1b[2J",),
+    )
+    shown = described(request).plain + heading(request, 0).plain
+    assert not any(character in shown for character in "\x1b\x07\u202e")
+
+
+def test_how_many_wait_behind_is_said():
+    assert "2 more wait" in heading(PYTEST, 2).plain

@@ -1,0 +1,219 @@
+"""The figures of the status bar and of the table of turns."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from agent.core.events import (
+    Prefill,
+    StepFinished,
+    StepStarted,
+    TextDelta,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+)
+from agent.core.handle import SessionFacts
+from agent.core.stats import StepStats
+from agent.ui.meter import Figures, TurnMeter, accepted_length
+from agent.ui.screens.turns import as_csv, as_json, sparkline
+from agent.ui.status import GAP, Shown, fit, segments
+from agent.ui.text import count, duration, one_line, rate, size, visible
+from tests.fakes.fake_handle import FACTS
+from tests.ui.rig import Clock
+
+STATS = StepStats(
+    prompt_tokens=100,
+    cached_tokens=900,
+    decoded_tokens=60,
+    prompt_seconds=0.5,
+    decode_seconds=2.0,
+    drafted=50,
+    accepted=40,
+)
+FULL = Figures(
+    decode_rate=130.4,
+    prefill_rate=2100,
+    acceptance=0.72,
+    accepted_length=3.4,
+    cached=12_000,
+    new=340,
+    elapsed=95,
+)
+
+
+def finished(stats: StepStats = STATS) -> TurnFinished:
+    return TurnFinished(reason="done", answer="", detail="", steps=1, stats=stats)
+
+
+def text_of(shown: list[Shown]) -> str:
+    return (" " * GAP).join(item.text for item in shown)
+
+
+def test_rates_divide_by_model_time_and_not_by_that_of_tools():
+    clock = Clock()
+    meter = TurnMeter(clock)
+    meter.note(TurnStarted(attempt=1))
+    meter.note(StepStarted(step=1))
+    meter.note(StepFinished(step=1, stop_reason="tool", stats=STATS))
+    clock.now += 60
+    meter.note(ToolFinished(call_id="1", tool="shell", outcome="ok", text="", seconds=60))
+    assert meter.figures().decode_rate == 30
+
+
+def test_the_rate_is_an_estimate_while_text_streams():
+    clock = Clock()
+    meter = TurnMeter(clock)
+    meter.note(StepStarted(step=1))
+    for _ in range(21):
+        meter.note(TextDelta(text="x"))
+        clock.now += 0.1
+    figures = meter.figures()
+    assert figures.is_estimate
+    assert figures.decode_rate == pytest.approx(9.5, abs=0.1)
+
+
+def test_reading_the_prompt_shows_how_far_it_is():
+    clock = Clock()
+    meter = TurnMeter(clock)
+    meter.note(StepStarted(step=1))
+    meter.note(Prefill(total=1000, cached=200, processed=200))
+    clock.now += 1
+    meter.note(Prefill(total=1000, cached=200, processed=600))
+    figures = meter.figures()
+    assert (figures.prefill_done, figures.prefill_total, figures.prefill_rate) == (600, 1000, 400)
+
+
+def test_the_first_piece_of_text_ends_the_reading():
+    meter = TurnMeter(Clock())
+    meter.note(StepStarted(step=1))
+    meter.note(Prefill(total=1000, cached=200, processed=1000))
+    meter.note(TextDelta(text="x"))
+    assert meter.figures().prefill_total == 0
+
+
+def test_without_drafts_there_is_no_acceptance():
+    meter = TurnMeter(Clock())
+    meter.note(StepStarted(step=1))
+    meter.note(StepFinished(step=1, stop_reason="stop", stats=replace(STATS, drafted=0, accepted=0)))
+    assert (meter.figures().acceptance, meter.figures().accepted_length) == (None, None)
+
+
+def test_a_pass_of_the_target_gives_its_own_token_and_the_accepted_ones():
+    assert accepted_length(STATS) == 3.0
+
+
+def test_every_turn_is_kept_with_what_a_person_waited():
+    clock = Clock()
+    meter = TurnMeter(clock)
+    for seconds in (3, 5):
+        meter.note(TurnStarted(attempt=1))
+        clock.now += seconds
+        meter.note(finished())
+    assert [(turn.number, turn.seconds) for turn in meter.turns] == [(1, 3), (2, 5)]
+
+
+def test_elapsed_time_stands_still_after_the_turn():
+    clock = Clock()
+    meter = TurnMeter(clock)
+    meter.note(TurnStarted(attempt=1))
+    clock.now += 4
+    meter.note(finished())
+    clock.now += 100
+    assert meter.figures().elapsed == 4
+
+
+def test_turns_are_exported_with_plain_names():
+    meter = TurnMeter(Clock())
+    meter.note(finished())
+    row = json.loads(as_json(meter.turns))[0]
+    assert (row["decode_tok_s"], row["acceptance"], row["accepted_length"]) == (30.0, 0.8, 3.0)
+    assert as_csv(meter.turns).splitlines()[0].startswith("turn,ended,steps,seconds,decode_tok_s")
+
+
+def test_a_sparkline_goes_from_zero_to_the_greatest():
+    assert sparkline([0.0, 5.0, None, 10.0]) == "▁▅·█"
+
+
+@pytest.mark.parametrize("width", range(1, 200, 7))
+def test_the_status_never_gets_wider_than_the_terminal(width: int):
+    assert cell_len(text_of(fit(segments(FACTS, FULL), width))) <= width
+
+
+def test_at_eighty_columns_the_figures_that_matter_are_there():
+    text = text_of(fit(segments(FACTS, FULL), 78))
+    assert all(part in text for part in ("ask", "130 tok/s", "acc 72 % ×3.4", "ctx 12 %", "1:35"))
+
+
+def test_a_wide_terminal_shows_everything_in_words():
+    text = text_of(fit(segments(FACTS, FULL), 200))
+    for part in (
+        "small · qwen-coder-1.5b",
+        "prefill 2,100 tok/s",
+        "accepted 72 % · 3.4 a pass",
+        "cached 12k + new 340",
+        "context 1.0k of 8.2k, 12 %",
+        "main ±3",
+    ):
+        assert part in text
+
+
+def test_the_mode_is_the_last_thing_to_go():
+    assert [item.name for item in fit(segments(FACTS, FULL), 6)] == ["mode"]
+
+
+def test_a_server_that_failed_is_said_before_its_figures():
+    facts = replace(FACTS, server="failed")
+    assert "✗ server" in text_of(fit(segments(facts, FULL), 40))
+
+
+def test_wide_characters_in_a_branch_are_measured_in_cells():
+    facts = replace(FACTS, branch="功能/很长的分支名称")
+    assert cell_len(text_of(fit(segments(facts, FULL), 60))) <= 60
+
+
+def test_no_session_yet_is_said():
+    assert text_of(fit(segments(None, Figures()), 80)) == "starting"
+
+
+def test_a_branch_cannot_steer_the_terminal():
+    facts = SessionFacts(session_id="1", workspace="/", profile="p", mode="ask", branch="a\x1b[31mb")
+    assert "\x1b" not in text_of(fit(segments(facts, Figures()), 80))
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (999, "999"), (1234, "1.2k"), (32_768, "33k"), (1_200_000, "1.2M")]
+)
+def test_tokens_are_counted_shortly(number: int, text: str):
+    assert count(number) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(7.9, "7 s"), (125, "2:05"), (3725, "1:02:05")])
+def test_durations_are_short(seconds: float, text: str):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(512, "512 B"), (98_362_432, "98.4 MB"), (1_090_000_000, "1.09 GB"), (19e9, "19.0 GB")],
+)
+def test_sizes_have_the_units_of_downloads(number: float, text: str):
+    assert size(number) == text
+
+
+def test_rates_have_three_digits():
+    assert [rate(7.416), rate(42.06), rate(2100.4)] == ["7.42", "42.1", "2,100"]
+
+
+def test_control_characters_are_shown():
+    assert visible("a\x1b[2Jb\x07\x7f\u202ec\n\td") == "a␛[2Jb␇␡‹202E›c\n\td"
+
+
+def test_emoji_and_their_joiners_are_text():
+    assert visible("👩‍💻 é 漢") == "👩‍💻 é 漢"
+
+
+def test_a_long_text_on_one_line_is_cut():
+    assert one_line("a\n  b " * 100, 8) == "a b a b…"

@@ -1,0 +1,468 @@
+"""The main screen: typing, sending, steering, interrupting, commands."""
+
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.geometry import Size
+
+from agent.core.errors import ServerError
+from agent.core.events import (
+    AssistantReplied,
+    Notice,
+    QueueChanged,
+    StepStarted,
+    TextDelta,
+    TurnFinished,
+    UserMessageAdded,
+)
+from agent.core.stats import StepStats
+from agent.ui.screens.page import PageScreen
+from agent.ui.screens.picker import PickerScreen
+from agent.ui.screens.turns import TurnsScreen
+from agent.ui.widgets.queue_line import QueueLine
+from tests.fakes.fake_handle import FACTS, FakeHandle
+from tests.ui.rig import SIZES, Rig, rest, settle, type_text
+
+DONE = TurnFinished(reason="done", answer="fine", detail="", steps=1, stats=StepStats())
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_text_is_sent_and_shown_once(size: tuple[int, int]):
+    rig = Rig()
+    async with rig.app.run_test(size=size) as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "fix it")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.handle.prompts == ["fix it"]
+        assert rig.lines == ["> fix it"]
+        assert rig.app.prompt.text == ""
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_part_is_on_the_screen_and_none_covers_another(size: tuple[int, int]):
+    rig = Rig()
+    async with rig.app.run_test(size=size) as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/")
+        await rest(pilot)
+        regions = [rig.app.menu.region, rig.app.prompt.region, rig.app.status.region]
+        assert all(region.height > 0 and Size(*size).region.contains_region(region) for region in regions)
+        assert regions[0].bottom <= regions[1].y < regions[1].bottom <= regions[2].y
+        assert rig.app.status.region.height == 1
+
+
+async def test_what_is_typed_and_sent_before_the_session_is_there_is_not_lost():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        rig.app.prompt.insert("early")
+        rig.app.prompt.action_send()
+        rig.app.prompt.insert("and more")
+        await settle(pilot, rig)
+        assert rig.handle.prompts == ["early"]
+        assert rig.app.prompt.text == "and more"
+
+
+async def test_keys_that_come_in_one_burst_keep_their_order():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        for key in ["a", "b", "backspace", "c", "enter", "d", "left", "e"]:
+            rig.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await rest(pilot)
+        assert rig.handle.prompts == ["ac"]
+        assert rig.app.prompt.text == "ed"
+
+
+@pytest.mark.parametrize("key", ["ctrl+j", "shift+enter"])
+async def test_a_new_line_has_keys_of_its_own(key: str):
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("a", key, "b", "enter")
+        await rest(pilot)
+        assert rig.handle.prompts == ["a\nb"]
+
+
+async def test_a_backslash_before_enter_makes_a_new_line():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("a", "backslash", "enter", "b", "enter")
+        await rest(pilot)
+        assert rig.handle.prompts == ["a\nb"]
+
+
+async def test_enter_steers_while_a_turn_runs():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.know(is_running=True)
+        await type_text(pilot, "not so")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert (rig.handle.steered, rig.handle.prompts) == (["not so"], [])
+        assert rig.app.query_one(QueueLine).display
+
+
+async def test_alt_enter_queues_for_after_the_turn():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.know(is_running=True)
+        await type_text(pilot, "then this")
+        await pilot.press("alt+enter")
+        await rest(pilot)
+        assert rig.handle.later == ["then this"]
+
+
+async def test_escape_interrupts_and_gives_queued_text_back_before_what_is_typed():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.know(is_running=True)
+        rig.handle.steer("one")
+        rig.handle.follow_up("two")
+        await type_text(pilot, "three")
+        await pilot.press("escape")
+        await rest(pilot)
+        assert rig.handle.cancelled == 1
+        assert rig.app.prompt.text == "one\n\ntwo\nthree"
+        assert not rig.app.query_one(QueueLine).display
+
+
+async def test_steered_text_is_shown_when_it_reaches_the_model():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(QueueChanged(), UserMessageAdded(text="steered"))
+        await rest(pilot)
+        assert isinstance(rig.conversation.events[-1], UserMessageAdded)
+
+
+async def test_control_c_clears_then_asks_then_quits():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "x")
+        await pilot.press("ctrl+c")
+        assert rig.app.prompt.text == ""
+        await pilot.press("ctrl+c")
+        assert rig.app.is_running
+        await pilot.press("ctrl+c")
+        await rest(pilot)
+    assert rig.app.return_value == FACTS.session_id
+    assert rig.handle.is_closed
+
+
+async def test_a_slow_second_control_c_does_not_quit():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("ctrl+c")
+        rig.clock.now += 10
+        await pilot.press("ctrl+c")
+        await rest(pilot)
+        assert not rig.handle.is_closed
+
+
+async def test_control_d_quits_only_when_nothing_is_typed():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("x", "left", "ctrl+d")
+        assert (rig.app.prompt.text, rig.handle.is_closed) == ("", False)
+        await pilot.press("ctrl+d")
+        await rest(pilot)
+    assert rig.handle.is_closed
+
+
+async def test_history_of_the_project_is_there_in_the_next_session(tmp_path: Path):
+    for step in ("first", "second"):
+        rig = Rig(options={"state_folder": tmp_path})
+        async with rig.app.run_test() as pilot:
+            await settle(pilot, rig)
+            if step == "first":
+                await type_text(pilot, "remember me")
+                await pilot.press("enter")
+                await rest(pilot)
+            else:
+                await pilot.press("up")
+                assert rig.app.prompt.text == "remember me"
+
+
+async def test_history_is_searched_with_control_r(tmp_path: Path):
+    (tmp_path / "history.jsonl").write_text('{"text": "make the tea"}\n{"text": "other"}\n', encoding="utf-8")
+    rig = Rig(options={"state_folder": tmp_path})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert isinstance(rig.app.screen, PickerScreen)
+        await type_text(pilot, "tea")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.app.prompt.text == "make the tea"
+
+
+async def test_a_draft_comes_back_after_a_crash(tmp_path: Path):
+    (tmp_path / "draft-999999999.json").write_text('{"text": "half", "pastes": {}}', encoding="utf-8")
+    rig = Rig(options={"state_folder": tmp_path})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        assert rig.app.prompt.text == "half"
+
+
+async def test_a_long_paste_is_folded_and_sent_whole():
+    rig = Rig()
+    text = "\n".join(str(number) for number in range(50))
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.post_message(events.Paste(text.replace("\n", "\r")))
+        await rest(pilot)
+        assert rig.app.prompt.text == "[paste 1: 50 lines]"
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.handle.prompts == [text]
+
+
+async def test_backspace_removes_a_whole_placeholder():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.post_message(events.Paste("x\n" * 50))
+        await pilot.press("backspace")
+        await rest(pilot)
+        assert rig.app.prompt.text == ""
+
+
+async def test_the_menu_completes_and_runs_a_command():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/hel")
+        await rest(pilot)
+        assert rig.app.menu.choice is not None
+        assert rig.app.menu.choice.value == "/help"
+        await pilot.press("enter")
+        await rest_screen(pilot)
+        assert isinstance(rig.app.screen, PageScreen)
+        assert rig.handle.prompts == []
+
+
+async def test_a_command_typed_faster_than_its_menu_opens_is_run():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        for key in ["slash", *"copy", "enter"]:
+            rig.app.post_message(events.Key(key, "/" if key == "slash" else key if len(key) == 1 else None))
+        await rest(pilot)
+        assert rig.lines == ["There is no reply to copy yet."]
+
+
+async def test_escape_closes_the_menu_before_it_interrupts():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/")
+        await rest(pilot)
+        await pilot.press("escape")
+        assert (rig.app.menu.display, rig.handle.cancelled) == (False, 0)
+
+
+async def test_an_unknown_command_names_the_closest_one():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/resme x")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert "did you mean /resume?" in rig.lines[0]
+
+
+async def test_a_path_at_the_beginning_is_a_message():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("/etc/hosts is wrong", "now")
+        assert rig.handle.prompts == ["/etc/hosts is wrong"]
+
+
+async def test_a_file_is_completed_after_an_at_sign():
+    rig = Rig(handles=[FakeHandle(services={"files": ["src/app.py", "src/other.py"]})])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "see @app")
+        await rest(pilot)
+        await pilot.press("enter")
+        await rest(pilot)
+        assert (rig.app.prompt.text, rig.handle.prompts) == ("see @src/app.py ", [])
+
+
+async def test_an_exclamation_mark_runs_a_shell_command():
+    rig = Rig(handles=[FakeHandle(services={"shell": None})])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("!ls -l", "now")
+        rig.app.submit("!!secret", "now")
+        await rest(pilot)
+        assert rig.handle.commands == [
+            ("shell", {"command": "ls -l", "context": True}),
+            ("shell", {"command": "secret", "context": False}),
+        ]
+
+
+async def test_a_service_that_is_not_there_is_said_in_a_sentence():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("/bench", "now")
+        rig.app.submit("/undo", "now")
+        await rest(pilot)
+        assert rig.lines == [
+            "/bench is not there in this session: `agent bench` measures in another terminal.",
+            "this session has no service 'undo'",
+        ]
+
+
+async def test_shift_tab_goes_through_the_modes():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("shift+tab")
+        await rest(pilot)
+        assert rig.handle.facts.mode == "accept-edits"
+
+
+async def test_a_new_session_empties_the_screen_and_closes_the_old_one():
+    handles = [FakeHandle(), FakeHandle()]
+    rig = Rig(handles=handles)
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        handles[0].emit(Notice(text="old"))
+        await rest(pilot)
+        rig.app.submit("/new", "now")
+        await rest(pilot)
+        assert (handles[0].is_closed, rig.lines, len(rig.openings)) == (True, [], 2)
+
+
+async def test_a_resumed_session_shows_what_was_said():
+    past = [UserMessageAdded(text="before"), TextDelta(text="said"), DONE]
+    rig = Rig(handles=[FakeHandle(), FakeHandle(services={"history": past})])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("/resume abc", "now")
+        await rest(pilot)
+        assert rig.openings[1].resume == "abc"
+        assert rig.conversation.events == past
+
+
+async def test_a_session_that_cannot_be_opened_is_opened_again_with_the_next_text():
+    calls: list[str] = []
+    handle = FakeHandle()
+
+    async def open_session(_opening: object) -> FakeHandle:
+        calls.append("open")
+        if len(calls) == 1:
+            raise ServerError("the server did not start", "see its log")
+        return handle
+
+    rig = Rig(handles=[handle], options={"open_session": open_session})
+    async with rig.app.run_test() as pilot:
+        await pilot.pause()
+        await rest(pilot)
+        assert rig.lines == ["the server did not start\nsee its log"]
+        rig.app.submit("again", "now")
+        await settle(pilot, rig)
+        assert handle.prompts == ["again"]
+
+
+async def test_a_flood_of_text_leaves_keys_their_turn():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(StepStarted(step=1), *[TextDelta(text="x") for _ in range(20_000)])
+        await type_text(pilot, "still here")
+        assert rig.app.prompt.text == "still here"
+
+
+async def test_the_last_reply_is_copied():
+    sent: list[str] = []
+    rig = Rig()
+    rig.app.write_to_terminal = sent.append
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(AssistantReplied(text="the answer", reasoning=""))
+        await rest(pilot)
+        rig.app.submit("/copy", "now")
+        await rest(pilot)
+        assert rig.lines[0].startswith("Copied the last reply (10 characters)")
+        assert any("\x1b]52;" in sequence for sequence in sent)
+
+
+async def test_a_long_turn_that_ends_rings_and_a_short_one_does_not():
+    sent: list[str] = []
+    rig = Rig()
+    rig.app.write_to_terminal = sent.append
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        for seconds in (1, 60):
+            rig.handle.emit(StepStarted(step=1))
+            await rest(pilot)
+            rig.clock.now += seconds
+            rig.handle.emit(DONE)
+            await rest(pilot)
+        assert sent == ["\a"]
+
+
+async def test_the_turns_are_shown_and_saved(tmp_path: Path):
+    rig = Rig(options={"state_folder": tmp_path})
+    async with rig.app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(StepStarted(step=1), DONE)
+        await rest(pilot)
+        await pilot.press("f2")
+        await pilot.pause()
+        assert isinstance(rig.app.screen, TurnsScreen)
+        await pilot.press("e", "c")
+        await pilot.pause()
+        assert sorted(path.suffix for path in (tmp_path / "exports").iterdir()) == [".csv", ".json"]
+
+
+async def test_keys_can_be_given_other_meanings():
+    rig = Rig(options={"keys": {"send": "ctrl+s", "newline": "enter"}})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("a", "enter", "b", "ctrl+s")
+        await rest(pilot)
+        assert rig.handle.prompts == ["a\nb"]
+
+
+async def test_the_palette_runs_a_command():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        await type_text(pilot, "copy")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.lines == ["There is no reply to copy yet."]
+
+
+async def test_text_that_looks_like_markup_is_only_text():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.steer("[red]not red[/] [/oops]")
+        await rest(pilot)
+        assert "[red]not red[/] [/oops]" in rig.app.query_one(QueueLine).render().plain
+
+
+async def rest_screen(pilot: object) -> None:
+    from textual.pilot import Pilot
+
+    if isinstance(pilot, Pilot):
+        for _ in range(5):
+            await pilot.pause()
