@@ -38,7 +38,7 @@ test-models: env
 
 # Compiled once, five minutes on two free cores and more on busy ones; after that it is found and nothing is done.
 test-server: env
-	@$(IN_ENV) agent server install llama.cpp --no-web-page
+	@$(IN_ENV) agent server install llama.cpp --cpu --no-web-page
 
 demo: model ## let the agent fix a real bug in a copy of examples/first-fix
 	@$(IN_ENV) sh examples/demo.sh

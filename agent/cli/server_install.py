@@ -112,6 +112,7 @@ def run_install(arguments: argparse.Namespace) -> int:
     there = find_there(release, place.servers_folder)
     if there is not None and not wish.force:
         print(f"{there.key}: is installed, {there.path}", file=sys.stderr)
+        _say_if_for_less(there, wish, place)
         return 0
     if arguments.dry_run and not wish.built:
         return _say_plan(wish, release, place)
@@ -239,6 +240,15 @@ def _say_plan(wish: "Wish", release: "Release", place: "Workplace") -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def _say_if_for_less(there: "Installed", wish: "Wish", place: "Workplace") -> None:
+    """One for the processor is no use to somebody with a graphics processor, and nobody would notice."""
+    from agent.server.toolchain import choose_backend
+
+    wanted = wish.backend or choose_backend(place.hardware(place.work_folder), place.system)
+    if there.backend == "CPU" and wanted != "cpu":
+        print(f"hint: it is for the processor alone; --force builds it for {wanted}", file=sys.stderr)
 
 
 def _say_who_uses(result: "Installed", folder: Path) -> None:
