@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.engines import EngineServer, Habits, Kind
 from tests.fakes.script import StepLike
 from tests.fakes.scripted_server import ScriptedServer
 from tests.fakes.state import ServerSettings
 
 StartServer = Callable[..., ScriptedServer]
+StartEngine = Callable[..., EngineServer]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,6 +29,23 @@ def scripted_server() -> Iterator[StartServer]:
 
     def start(*steps: StepLike | Callable[[Any], StepLike], **settings: Any) -> ScriptedServer:
         servers.append(ScriptedServer(steps, ServerSettings(**settings)))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def other_engine() -> Iterator[StartEngine]:
+    """Starts servers that are no llama-server: `other_engine("vllm", "Hello", drafts_of=7)`.
+
+    Behind the kind come the steps; named arguments are those of `tests.fakes.engines.Habits`.
+    """
+    servers: list[EngineServer] = []
+
+    def start(kind: Kind, *steps: StepLike, **habits: Any) -> EngineServer:
+        servers.append(EngineServer(Habits(kind=kind, **habits), *steps))
         return servers[-1]
 
     yield start

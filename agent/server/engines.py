@@ -251,7 +251,8 @@ def _ollama(server: _Server, facts: EngineFacts, wanted: str) -> EngineFacts:
     model = _meant(models, wanted)
     if model is not None:
         shown = server.record("/api/show", {"model": model.id})
-        asked_for = _NUM_CTX.search(_text(shown.get("parameters")))
+        lines = shown.get("parameters")
+        asked_for = _NUM_CTX.search(lines) if isinstance(lines, str) else None
         able = shown.get("capabilities")
         model = replace(
             model,
