@@ -12,7 +12,7 @@ from agent.app.serving import Serving, choose
 from agent.bench.baseline import key_of
 from agent.bench.measure import MeasureOptions
 from agent.bench.result import ServerReport
-from agent.config.load import find_project_root, load_settings
+from agent.config.load import LoadedSettings, find_project_root, load_settings
 from agent.core.errors import AgentError, UsageError
 from agent.core.events import ServerState
 from agent.server.fingerprint import fingerprint
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _SECRET_MARKS = ("key", "token", "secret", "password")
 _HIDDEN = "(hidden)"
+_NOT_SHOWN = {
+    "name", "description", "target", "draft", "api_key_file", "api_key_env", "tools", "model_card",
+    "log_file", "slot_save_path",
+}  # fmt: skip
+"""What has no part in the speed, could lead to a key, or says where files of the person lie."""
 
 
 @dataclass(slots=True)
@@ -57,14 +62,16 @@ class ServedContestant:
 
 
 def contestants(
-    request: "BenchRequest", progress: Callable[[ServerState], None] = lambda event: None
+    request: "BenchRequest",
+    progress: Callable[[ServerState], None] = lambda event: None,
+    serve: Callable[[LoadedSettings], Serving] = choose,
 ) -> list[ServedContestant]:
     """The servers in the order in which they are compared; the first is the baseline of the others.
 
     Raises:
         UsageError: an unknown profile, the same one twice, or a plain twin that cannot be.
     """
-    chosen = _servings(request)
+    chosen = _servings(request, serve)
     names = [serving.profile.name for serving, _ in chosen]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"{twice[0]} is named twice", "name each profile or address once")
@@ -91,31 +98,32 @@ def without_speculation(profile: Profile) -> Profile:
     )
 
 
-def _servings(request: "BenchRequest") -> list[tuple[Serving, str]]:
+def _servings(
+    request: "BenchRequest", serve: Callable[[LoadedSettings], Serving]
+) -> list[tuple[Serving, str]]:
     """Each server with the name of its own baseline, if it has one."""
     chosen: list[tuple[Serving, str]] = []
     names: Sequence[str | None] = request.profiles or (() if request.urls else (None,))
     for name in names:
         # An address in the settings would send every profile to the same server.
         flags = {"profile": name, "server.url": ""} if name else {}
-        serving = _serving(request, flags)
+        serving = serve(_settings(request, flags))
         twin = _twin(serving, chosen) if request.against_plain else None
         if twin is not None and all(one is not twin for one, _ in chosen):
             chosen.append((twin, ""))
         chosen.append((serving, twin.profile.name if twin else ""))
     for url in request.urls:
         address = url if "://" in url else f"http://{url}"
-        serving = _serving(
-            request, {"server.url": address, "server.api_key_env": request.api_key_env or None}
-        )
+        flags = {"server.url": address, "server.api_key_env": request.api_key_env or None}
+        serving = serve(_settings(request, flags))
         name = urlsplit(address).netloc or address
         chosen.append((replace(serving, profile=serving.profile.model_copy(update={"name": name})), ""))
     return chosen
 
 
-def _serving(request: "BenchRequest", flags: Mapping[str, object]) -> Serving:
+def _settings(request: "BenchRequest", flags: Mapping[str, object]) -> LoadedSettings:
     settings = {"server.threads": request.threads, "server.reuse": False, **flags}
-    return choose(load_settings(find_project_root(Path.cwd()), os.environ, settings))
+    return load_settings(find_project_root(Path.cwd()), os.environ, settings)
 
 
 def _twin(serving: Serving, chosen: Sequence[tuple[Serving, str]]) -> Serving:
@@ -159,9 +167,7 @@ def _speculation(profile: Profile) -> str:
 def _facts(serving: Serving) -> dict[str, Any]:
     """The profile as it is used, without what could hold a key or says where files lie."""
     profile = serving.profile
-    table = profile.model_dump(
-        mode="json", exclude_defaults=True, exclude={"target", "draft", "api_key_file", "api_key_env", "name"}
-    )
+    table = profile.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_SHOWN)
     if profile.extra_args:
         table["extra_args"] = _without_secrets(profile.extra_args)
     files = {"target": profile.target, "draft": profile.draft if profile.uses_draft_model else None}

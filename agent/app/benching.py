@@ -11,6 +11,7 @@ from typing import Any
 
 from agent.app.benched import ServedContestant, contestants
 from agent.app.interruption import ended_by_signals
+from agent.app.serving import Serving, choose
 from agent.bench import baseline as baselines
 from agent.bench.figures import overall
 from agent.bench.measure import DEFAULT_MAX_TOKENS, DEFAULT_TIMEOUT_SECONDS
@@ -20,6 +21,7 @@ from agent.bench.result import BenchResult
 from agent.bench.runner import Runner, RunPlan, Step
 from agent.bench.suites import load_prompt_file, load_suite, selected
 from agent.bench.table import table
+from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError, ExitCode
 from agent.resources import ensure_private_folder, state_folder
 
@@ -56,19 +58,21 @@ def run_bench(
     watch: Callable[[Step], None],
     say: Callable[[str], None],
     clear: Callable[[], None] = lambda: None,
+    serve: Callable[[LoadedSettings], Serving] = choose,
 ) -> int:
     """Measures, writes the reports and prints the table; returns the exit code.
 
     Args:
         watch: is told each step, for a line of progress; `clear` takes that line away.
         say: prints a line for the person.
+        serve: chooses the server of a profile.
 
     Raises:
         UsageError: a wrong profile, prompt file or combination, before anything is started.
         AgentError: a report cannot be written.
     """
     prompts = _prompts(request)
-    chosen = contestants(request, lambda event: watch(Step(event.state, event.detail, 0, 0)))
+    chosen = contestants(request, lambda event: watch(Step(event.state, event.detail, 0, 0)), serve)
     folder = ReportFolder.create(
         ensure_private_folder(state_folder()) / "bench", datetime.now().strftime("%Y%m%d-%H%M%S")
     )
@@ -151,8 +155,9 @@ def _empty_result(
         started=datetime.now().astimezone().isoformat(timespec="seconds"),
         servers=[one.report for one in chosen],
         settings=_settings(request, prompts, _fit_together(chosen)),
-        machine=_machine(),
+        machine=machine_facts(),
         prompts=[(prompt.id, prompt.title, _as_text(prompt)) for prompt in prompts],
+        notes=_notes(request, chosen),
         is_greedy=request.greedy,
     )
 
@@ -172,7 +177,7 @@ def _settings(request: BenchRequest, prompts: Sequence[BenchPrompt], together: b
     }
 
 
-def _machine() -> dict[str, Any]:
+def machine_facts() -> dict[str, Any]:
     """What a figure depends on. No name of the machine and of nobody who uses it."""
     import os
     import platform
@@ -193,6 +198,27 @@ def _machine() -> dict[str, Any]:
     if hasattr(os, "getloadavg"):
         facts["load before"] = round(os.getloadavg()[0], 2)
     return facts
+
+
+def _notes(request: BenchRequest, chosen: Sequence[ServedContestant]) -> list[str]:
+    """What a reader has to know to judge the figures."""
+    import os
+
+    notes = []
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > cores / 2 and any(one.serving.is_managed for one in chosen):
+        notes.append(
+            f"note: the machine was busy when this began (load {load:.1f} on {cores} cores); "
+            "the speeds are lower and scatter more than its own."
+        )
+    learners = [one.report.name for one in chosen if "ngram-mod" in one.serving.profile.speculation.kinds]
+    if learners and request.runs > 1:
+        remedy = "" if _fit_together(chosen) else f"; --rounds {request.runs} starts it anew for each run"
+        notes.append(
+            f"note: {', '.join(learners)}: ngram-mod also drafts from earlier replies of the same server, "
+            f"so later runs of a prompt may gain from the first{remedy}."
+        )
+    return notes
 
 
 def _as_text(prompt: BenchPrompt) -> str:

@@ -59,7 +59,7 @@ def _bar(row: Row, top: float, scale: float, colour: int) -> str:
             f'<path class="range" d="M{low:.1f} {middle:.1f}H{end:.1f}M{low:.1f} {middle - 4:.1f}v8'
             f'M{end:.1f} {middle - 4:.1f}v8" fill="none"/>'
         )
-    speedup = f"  {row.speedup.median:.2f}×" if row.speedup else ""
+    speedup = f", {row.speedup.median:.2f}×" if row.speedup else ""
     value = f"{rate.median:.1f} tok/s{'*' if row.measured_here else ''}{speedup}"
     shapes.append(_text(end + 10, middle + 4.5, value, ""))
     return "".join(shapes)

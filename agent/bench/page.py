@@ -11,7 +11,7 @@ from agent.bench.chart import speed_chart
 from agent.bench.figures import OVERALL, Row, overall, rows_by_prompt
 from agent.bench.result import BenchResult, Sample
 from agent.bench.same import parting
-from agent.bench.table import NOT_KNOWN, legend, number, percent, spread
+from agent.bench.table import NOT_KNOWN, number, percent, remarks, spread
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _COLUMNS = (
@@ -30,10 +30,10 @@ def page(result: BenchResult) -> str:
         "title": escape(title),
         "subtitle": escape(_subtitle(result)),
         "headline": "".join(f'<p class="headline">{line}</p>' for line in _headlines(result)),
-        "notices": _notices(result),
+        "notices": '<p class="bad">Interrupted; this is what was measured.</p>' * result.is_interrupted,
         "chart": speed_chart(rows, names) or '<p class="bad">Nothing was measured.</p>',
         "table": _table(rows),
-        "legend": "".join(f'<p class="soft">{escape(line)}</p>' for line in legend(result, rows)),
+        "remarks": "".join(f"<p>{escape(line)}</p>" for line in remarks(result)),
         "positions": _positions(result),
         "outputs": "".join(_outputs(result, *prompt) for prompt in result.prompts),
         "servers": "".join(_server(report.name, report.facts, report.failure) for report in result.servers),
@@ -64,12 +64,6 @@ def _headlines(result: BenchResult) -> Iterable[str]:
             )
         elif len(result.servers) == 1:
             yield f"{name} writes {number(row.decode_rate.median, 1)} tokens per second."
-
-
-def _notices(result: BenchResult) -> str:
-    lines = ["The benchmark was interrupted; this is what was measured."] if result.is_interrupted else []
-    lines += [f"{report.name} failed: {report.failure}" for report in result.servers if report.failure]
-    return "".join(f'<p class="bad">{escape(line)}</p>' for line in lines)
 
 
 def _table(rows: Sequence[Row]) -> str:

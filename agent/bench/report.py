@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import tempfile
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -96,22 +94,20 @@ def as_html(result: BenchResult) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file as a whole or not at all.
+    """Writes a file as a whole or not at all, readable by whoever may read the folder.
 
     Raises:
         AgentError: it cannot be written.
     """
-    temporary = ""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        # Lone surrogates, which a server may send as JSON escapes, are not UTF-8.
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        Path(temporary).replace(path)
+        try:
+            # Lone surrogates, which a server may send as JSON escapes, are not UTF-8.
+            temporary.write_text(text, encoding="utf-8", errors="replace")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
-        if temporary:
-            with suppress(OSError):
-                Path(temporary).unlink()
         raise AgentError(
             f"cannot write {path}: {error.strerror}", "choose a place that can be written"
         ) from error

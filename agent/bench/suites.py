@@ -100,6 +100,8 @@ def _prompts(path: Path, table: Mapping[str, Any]) -> tuple[BenchPrompt, ...]:
     if not isinstance(entries, list) or not entries or not isinstance(defaults, dict):
         raise UsageError(f"{path} has no prompts", "see docs/bench.md for the form")
     shared = {name: table.get(name, []) for name in ("messages", "tools")}
+    if not all(isinstance(value, list) for value in shared.values()):
+        raise UsageError(f"{path}: messages and tools must be lists")
     prompts = []
     for number, entry in enumerate(entries, start=1):
         where = f"{path}: prompt {number}"
@@ -115,6 +117,9 @@ def _prompts(path: Path, table: Mapping[str, Any]) -> tuple[BenchPrompt, ...]:
 def _prompt(where: str, entry: Mapping[str, Any], shared: Mapping[str, Any], number: int) -> BenchPrompt:
     if unknown := sorted(entry.keys() - _KEYS):
         raise UsageError(f"{where}: unknown key {unknown[0]!r}", f"known: {', '.join(sorted(_KEYS))}")
+    for name, kind in (("tools", list), ("messages", list), ("then", list), ("request", dict)):
+        if not isinstance(entry.get(name, kind()), kind):
+            raise UsageError(f"{where}: {name} must be {'a list' if kind is list else 'a table'}")
     max_tokens, temperature = entry.get("max_tokens"), entry.get("temperature")
     if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 1):
         raise UsageError(f"{where}: max_tokens must be a whole number above 0")

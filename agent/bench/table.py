@@ -19,23 +19,16 @@ def table(result: BenchResult) -> str:
     rows = rows_by_prompt(result)
     lines = _aligned([_HEADER, *(_cells(row) for row in rows)]) if rows else ["nothing was measured"]
     lines += [""] if rows else []
-    lines += legend(result, rows)
+    lines += [*_explanations(result, rows), *remarks(result)]
     return "\n".join(lines) + "\n"
 
 
-def legend(result: BenchResult, rows: Sequence[Row]) -> list[str]:
-    """What the table cannot say: how to read it, identical outputs, failures."""
-    lines = []
-    if any(row.samples > 1 for row in rows):
-        lines.append("prompt_t/s, pred_t/s and latency are medians; in brackets the lowest and the highest.")
-    if any(row.speedup for row in rows):
-        names = {report.baseline for report in result.servers if report.baseline}
-        lines.append(f"decode_speedup is against {', '.join(sorted(names))}: pred_t/s run by run.")
-    if any(row.drafted for row in rows):
-        lines.append("accept_rate = accepted / draft_n; of_output = accepted / generated tokens.")
-    here = list(dict.fromkeys(row.server for row in rows if row.measured_here))
-    if here:
-        lines.append(f"* {', '.join(here)}: the server reports no timings; speed was measured here.")
+def remarks(result: BenchResult) -> list[str]:
+    """What no table can say: speed that was measured here, identical outputs, failures."""
+    here = dict.fromkeys(
+        sample.server for sample in result.samples if sample.measurement and sample.measurement.measured_here
+    )
+    lines = [f"* {', '.join(here)}: the server reports no timings; speed was measured here."] if here else []
     lines += same_outputs(result)
     for report in result.servers:
         if report.failure:
@@ -58,6 +51,18 @@ def same_outputs(result: BenchResult) -> list[str]:
         else:
             mine, theirs = one.around[1], one.around[0]
             lines.append(f"{where} part at character {one.parts_at}: {mine!r} and {theirs!r}.")
+    return lines
+
+
+def _explanations(result: BenchResult, rows: Sequence[Row]) -> list[str]:
+    lines = []
+    if any(row.samples > 1 for row in rows):
+        lines.append("prompt_t/s, pred_t/s and latency are medians; in brackets the lowest and the highest.")
+    if any(row.speedup for row in rows):
+        names = sorted({report.baseline for report in result.servers if report.baseline})
+        lines.append(f"decode_speedup is against {', '.join(names)}: pred_t/s run by run.")
+    if any(row.drafted for row in rows):
+        lines.append("accept_rate = accepted / draft_n; of_output = accepted / generated tokens.")
     return lines
 
 
