@@ -118,6 +118,9 @@ class PersonGate:
                 )
             if kind == "always":
                 kept = f" in {await self.keep_rule(answer.rule.strip())}"
+        except asyncio.CancelledError:
+            self.emit(ApprovalSettled(request_id=request_id, outcome=kind))
+            raise
         except (AgentError, OSError) as error:
             # The person has said yes to this call whatever becomes of the rule.
             kind = "once" if isinstance(error, UsageError) and kind == "session" else "session"

@@ -72,6 +72,7 @@ async def assemble(
         glance=RepoGlance(workspace),
         keeper=EngineKeeper(serving, opener.open, emit=relay.emit, arrived=relay.arrived),
         cancel=cancel,
+        used_tokens=turns.context_tokens,
     )
     relay.connect(live)
     for notice in loaded.notices:

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 from agent.app.approvals import PersonGate
+from agent.app.background import in_background
 from agent.app.conversation import Setting, model_for, system_prompt
 from agent.app.serving import Serving
 from agent.app.workbench import result_limit
@@ -22,6 +24,8 @@ from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.server.record import Endpoint
 from agent.session.transcript import last_reply_number
+
+_LONGEST_REPLY = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +74,14 @@ class Engine:
         )
 
     def _reply_tokens(self, settings: Settings) -> int:
-        return min(
-            settings.limits.reply_tokens, self.serving.profile.model_card.max_reply_tokens or 1_000_000
-        )
+        """A person who reads along can end a reply, so it may be longer than where nobody does.
+
+        What somebody has set, or the profile says, holds nevertheless.
+        """
+        tokens = settings.limits.reply_tokens
+        if self.serving.loaded.origins["limits.reply_tokens"].layer == "default":
+            tokens = max(tokens, min(_LONGEST_REPLY, self.model.context_tokens // 4))
+        return min(tokens, self.serving.profile.model_card.max_reply_tokens or tokens)
 
     def begin(self, messages: Sequence[Message]) -> tuple[list[Message], str]:
         """The conversation as this model has to see it, and why it is not the one given ("" if it is).
@@ -105,7 +114,12 @@ async def open_engine(
 
     Raises ServerError, ModelFileError or UsageError.
     """
-    endpoint = await serving.endpoint(emit)
+    # Loaded on the event loop at the first request, it would stop the front for as long as that takes.
+    loading = asyncio.ensure_future(in_background(lambda: import_module("openai")))
+    try:
+        endpoint = await serving.endpoint(emit)
+    finally:
+        await asyncio.gather(loading, return_exceptions=True)
     wanted = await serving.tool_protocol(endpoint)
     name, surprise = await try_protocol(setting_for(endpoint, wanted))
     if surprise:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agent.app.background import start_in_background
 from agent.app.engine import Engine, why_gone
 from agent.app.live import LiveSession
 from agent.app.services import SessionServices
@@ -33,6 +34,8 @@ from agent.core.handle import MODES, Answer, SessionFacts, SessionMode
 from agent.core.loop import run_turn
 from agent.core.messages import UserMessage
 from agent.core.stats import StepStats
+from agent.resources import state_folder
+from agent.session.catalogue import prune
 
 _HELD_AFTER: frozenset[TurnReason] = frozenset({"cancelled", "server_failed", "context_full"})
 """After these, what is queued waits for the person: it was written for another end."""
@@ -52,6 +55,7 @@ class InteractiveSession:
         self._services = SessionServices(live)
         self._driver: asyncio.Task[None] | None = None
         self._closed = False
+        self._tidied = False
 
     @property
     def facts(self) -> SessionFacts:
@@ -89,13 +93,13 @@ class InteractiveSession:
     def steer(self, text: str) -> None:
         if self._driver is None:
             self.prompt(text)
-        else:
+        elif text.strip():
             self._live.inbox.steer(text)
 
     def follow_up(self, text: str) -> None:
         if self._driver is None:
             self.prompt(text)
-        else:
+        elif text.strip():
             self._live.inbox.follow_up(text)
 
     def take_back_queued(self) -> list[str]:
@@ -181,6 +185,9 @@ class InteractiveSession:
             finished = _came_to_nothing("gave_up", problem)
         if finished.reason == "server_failed":
             await live.keeper.forget()
+        if not self._tidied:
+            self._tidied = True
+            start_in_background(lambda: prune(state_folder(), live.workspace))
         live.glance.refresh()
         live.emit(finished)
         return finished.reason

@@ -84,7 +84,8 @@ class EngineKeeper:
         self._starting = None
         engine, self.engine = self.engine, None
         if engine is not None:
-            await engine.close()
+            # A connection that cannot be closed in order is no reason to keep the session from going on.
+            await asyncio.gather(engine.close(), return_exceptions=True)
 
     async def _start(self) -> Engine | AgentError:
         try:

@@ -55,6 +55,12 @@ class TurnLog:
         for event in events:
             self.observe(event)
 
+    @property
+    def context_tokens(self) -> int:
+        """Tokens that the conversation took up after the last step; 0 before the first."""
+        steps = [step for row in self.rows for step in row.steps]
+        return steps[-1].context_tokens if steps else 0
+
     def prefill_rate(self, profile: str) -> float | None:
         """Tokens a second of the last prompt that this profile's server evaluated in this session."""
         return self._rates.get(profile)
