@@ -6,6 +6,7 @@ reported (build 11549, processor, 2026) for llama, qwen2, qwen3, qwen3moe, gemma
 models; `tests/server/cases/engine_memory.json` holds those measurements. All sizes are bytes.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,19 +14,39 @@ from agent.core.errors import UsageError
 from agent.server.model_shape import LayerCache, ModelShape
 
 MIB = 1024 * 1024
-# name: bytes of a block of 32 elements; the last ones are those of forks
-KV_BLOCK_BYTES = {
+KV_BLOCK_BYTES: dict[str, float] = {
     "f32": 128,
     "f16": 64,
     "bf16": 64,
     "q8_0": 34,
+    "q8_KV": 32,
+    "q6_1": 28,
     "q6_0": 26,
     "q5_1": 24,
     "q5_0": 22,
     "q4_1": 20,
     "q4_0": 18,
     "iq4_nl": 18,
+    "q3_1": 16,
+    "q3_0": 14,
+    "q2_1": 12,
+    "q2_0": 10,
+    "turbo4_tcq": 17,
+    "turbo4": 16.5,
+    "turbo3_tcq": 13,
+    "turbo3": 12.5,
+    "turbo2_tcq": 9,
+    "turbo2": 8.5,
+    "kvarn8": 33.5,
+    "kvarn6": 25.5,
+    "kvarn5": 21.5,
+    "kvarn4": 17.5,
+    "kvarn3": 13.5,
+    "kvarn2": 9.5,
 }
+"""Bytes of 32 elements. Types of forks by the structures in `ggml-common.h` of BeeLlama (whose `turbo` types
+have blocks of 128) and ik_llama.cpp; `kvarn` by what BeeLlama 0.4 reports for its type of 4 bits: 0.375 bits
+of scales for each element. The exact ends that it keeps beside those are small and left out."""
 FULL_PRECISION = ("f32", "f16", "bf16")
 _BLOCK = 32
 _CELLS_TOGETHER = 256
@@ -56,7 +77,8 @@ class ServerSettings:
     ubatch: int = 512
     kv_type_k: str = "f16"
     kv_type_v: str = "f16"
-    draft_kv_type: str = "f16"
+    draft_kv_type_k: str = "f16"
+    draft_kv_type_v: str = "f16"
     flash_attention: bool = True
     gpu_layers: int = 0
     speculation: str = "none"
@@ -145,7 +167,7 @@ def row_bytes(elements: int, kv_type: str) -> int:
     if kv_type not in KV_BLOCK_BYTES:
         known = ", ".join(KV_BLOCK_BYTES)
         raise UsageError(f"the size of the KV type {kv_type!r} is not known here", f"known are: {known}")
-    return -(-elements // _BLOCK) * KV_BLOCK_BYTES[kv_type]
+    return math.ceil(-(-elements // _BLOCK) * KV_BLOCK_BYTES[kv_type])
 
 
 def compute_bytes(shape: ModelShape, settings: ServerSettings, *, outputs: int, residuals: int = 5) -> int:
@@ -269,8 +291,8 @@ def _of_draft(settings: ServerSettings) -> ServerSettings:
     context = settings.context
     if settings.draft_window is not None:
         context = min(context, settings.draft_window + settings.tokens)
-    kv_type = settings.draft_kv_type
-    return replace(settings, context=context, kv_type_k=kv_type, kv_type_v=kv_type)
+    key, value = settings.draft_kv_type_k, settings.draft_kv_type_v
+    return replace(settings, context=context, kv_type_k=key, kv_type_v=value)
 
 
 def _compute_rows(target: ModelShape, draft: ModelShape | None, settings: ServerSettings) -> list[Row]:

@@ -27,6 +27,10 @@ _TIGHT_SHARE = 0.05
 _GIB = 1024 * MIB
 _ENGINE_N_MAX = 3
 _DFLASH_N_MAX = 15
+_BEE_WINDOW = 512
+"""What `--spec-dflash-cross-ctx` of BeeLlama before 0.4 is without being given."""
+_SERVER_CACHE_RAM_MIB = 8192
+"""The default of `--cache-ram`, in upstream and in its forks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ def settings_of(profile: Profile, draft: ModelShape | None = None) -> ServerSett
     return ServerSettings(
         context=profile.context,
         slots=profile.slots,
+        unified_kv=profile.unified_kv,
         batch=profile.batch,
         ubatch=profile.ubatch,
         kv_type_k=profile.kv_type_k,
@@ -122,8 +127,28 @@ def settings_of(profile: Profile, draft: ModelShape | None = None) -> ServerSett
         flash_attention=profile.flash_attention != "off",
         speculation=speculation.kind,
         n_max=usual if speculation.n_max is None else speculation.n_max,
-        cache_ram_bytes=profile.cache_ram_mib * MIB,
+        draft_kv_type_k=speculation.draft_kv_type_k or "f16",
+        draft_kv_type_v=speculation.draft_kv_type_v or "f16",
+        draft_window=_draft_window(profile),
+        cache_ram_bytes=_cache_ram_mib(profile) * MIB,
+        full_window_cache=profile.swa_full,
     )
+
+
+def _draft_window(profile: Profile) -> int | None:
+    """How much of the context a DFlash drafter keeps: a window in two families, all of it in the others."""
+    if profile.speculation.kind != "dflash" or profile.engine != "llama-server":
+        return None
+    usual = {"bee-0.3": _BEE_WINDOW, "ik": None}
+    if profile.dialect not in usual:
+        return None
+    return profile.speculation.cross_context or usual[profile.dialect]
+
+
+def _cache_ram_mib(profile: Profile) -> int:
+    """A llama-server is only told about it by profiles that say something, and has its own default."""
+    told = profile.engine == "embedded" or "cache_ram_mib" in profile.model_fields_set
+    return profile.cache_ram_mib if told else _SERVER_CACHE_RAM_MIB
 
 
 def render_fit(report: FitReport) -> str:

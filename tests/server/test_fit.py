@@ -1,8 +1,9 @@
 """The estimate of memory against what the engine reports, and what is made of it."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,7 +14,7 @@ from agent.server.fit_suggest import Budget, largest_context, most_gpu_layers, s
 from agent.server.gguf import read_header
 from agent.server.hardware import Gpu, Hardware
 from agent.server.model_shape import ModelShape, shape_of
-from agent.server.profile import Profile
+from agent.server.profile import ForkKvType, Profile, UpstreamKvType
 from tests.server import gguf_models
 from tests.server.engine_memory import Case, assert_near, read_measured, recorded_cases
 
@@ -44,8 +45,68 @@ def dense(tmp_path_factory: pytest.TempPathFactory) -> ModelShape:
 
 def test_what_quantised_caches_take():
     assert [row_bytes(1024, kind) for kind in ("f16", "q8_0", "q4_0")] == [2048, 1088, 576]
-    with pytest.raises(UsageError, match="turbo3"):
-        row_bytes(1024, "turbo3")
+    with pytest.raises(UsageError, match="turbo9"):
+        row_bytes(1024, "turbo9")
+
+
+@pytest.mark.parametrize("kv_type", get_args(UpstreamKvType) + get_args(ForkKvType))
+def test_every_type_that_a_profile_may_name_has_a_size(kv_type: str):
+    bits = row_bytes(1024, kv_type) * 8 / 1024
+    named = re.search(r"\d+", kv_type)
+    assert named is not None
+    assert int(named[0]) <= bits <= int(named[0]) + 2
+
+
+def test_what_the_caches_of_forks_take():
+    assert row_bytes(1024, "turbo3") == 400
+    assert row_bytes(1024, "kvarn4") == 560
+
+
+def server_profile(**changes: Any) -> Profile:
+    table = {"name": "p", "engine": "llama-server", "target": {"file": "t.gguf"}, "draft": {"file": "d.gguf"}}
+    return Profile.model_validate({**table, **changes})
+
+
+def test_settings_that_a_profile_makes_reach_the_estimate():
+    speculation = {
+        "kind": "dflash",
+        "draft_kv_type_k": "q8_0",
+        "draft_kv_type_v": "q4_0",
+        "cross_context": 1024,
+    }
+    profile = server_profile(
+        dialect="bee-0.3", unified_kv=True, swa_full=True, cache_ram_mib=0, speculation=speculation
+    )
+    settings = settings_of(profile)
+    assert settings.unified_kv
+    assert settings.full_window_cache
+    assert (settings.draft_kv_type_k, settings.draft_kv_type_v) == ("q8_0", "q4_0")
+    assert settings.draft_window == 1024
+    assert settings.cache_ram_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("dialect", "cross_context", "window"),
+    [
+        ("bee-0.3", None, 512),
+        ("bee-0.4", 1024, None),
+        ("llama.cpp", 1024, None),
+        ("ik", 256, 256),
+        ("ik", None, None),
+    ],
+)
+def test_only_some_families_give_a_drafter_a_window(
+    dialect: str, cross_context: int | None, window: int | None
+):
+    speculation = {"kind": "dflash", "cross_context": cross_context}
+    assert settings_of(server_profile(dialect=dialect, speculation=speculation)).draft_window == window
+
+
+def test_prompt_cache_that_a_profile_does_not_speak_of_is_what_the_server_has_itself():
+    assert settings_of(server_profile()).cache_ram_bytes == 8 * GIB
+    assert settings_of(server_profile(cache_ram_mib=100)).cache_ram_bytes == 100 * MIB
+    embedded = Profile.model_validate({"name": "p", "target": {"file": "t.gguf"}})
+    assert settings_of(embedded).cache_ram_bytes == GIB
 
 
 def test_layers_on_the_gpu_take_their_part_of_weights_and_cache_along(dense: ModelShape):
