@@ -1,4 +1,4 @@
-"""`agent run` against engines that are no llama-server: the work gets done, figures say where they are from."""
+"""`agent run` against engines that are no llama-server: work gets done, figures say where they are from."""
 
 import json
 
