@@ -60,6 +60,7 @@ def fit(wanted: Iterable[Segment], width: int) -> list[Shown]:
             forms[min(shrinkable, key=lambda segment: segment.weight).name] += 1
         else:
             kept.remove(min(kept, key=lambda segment: segment.weight))
+    _grow(kept, forms, width)
     return [
         Shown(
             name=segment.name,
@@ -69,6 +70,16 @@ def fit(wanted: Iterable[Segment], width: int) -> list[Shown]:
         )
         for segment in kept
     ]
+
+
+def _grow(kept: Sequence[Segment], forms: dict[str, int], width: int) -> None:
+    """Gives what dropping left over to longer forms, of the most important segments first."""
+    for segment in sorted(kept, key=lambda segment: -segment.weight):
+        while forms[segment.name] > 0:
+            forms[segment.name] -= 1
+            if _width(kept, forms) > width:
+                forms[segment.name] += 1
+                break
 
 
 def _width(kept: Sequence[Segment], forms: dict[str, int]) -> int:

@@ -147,7 +147,7 @@ COMMANDS = (
         name="compact",
         summary="make the conversation shorter",
         run=compact,
-        takes="[what to keep]",
+        takes="[focus]",
         help="The model sums up what was said. The next request reads the short text from the start.",
     ),
     Command(name="context", summary="what fills the context, in tokens and seconds", run=context),

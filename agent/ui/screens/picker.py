@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -75,11 +76,14 @@ class PickerScreen(ModalScreen[Choice | None]):
         self._shown = [texts[text] for text in best(query, list(texts), MOST_SHOWN)]
         options = self.query_one(OptionList)
         options.clear_options()
-        options.add_options([Option(_prompt(choice)) for choice in self._shown])
+        wide = min(max((cell_len(choice.label) for choice in self._shown), default=0), 40)
+        options.add_options([Option(_prompt(choice, wide)) for choice in self._shown])
         options.highlighted = 0 if self._shown else None
 
 
-def _prompt(choice: Choice) -> Content:
+def _prompt(choice: Choice, wide: int) -> Content:
     label = visible(choice.label).replace("\n", " ⏎ ")
-    note = f"  {visible(choice.note)}" if choice.note else ""
-    return Content.assemble(label, (note, "$quiet"))
+    if not choice.note:
+        return Content(label)
+    padding = " " * (max(0, wide - cell_len(label)) + 2)
+    return Content.assemble(label, padding, (visible(choice.note), "$quiet"))

@@ -67,9 +67,11 @@ class TurnsScreen(ModalScreen[None]):
         if not self._turns:
             return
         table: DataTable[str] = self.query_one(DataTable)
-        table.add_columns(*_COLUMNS)
-        for turn in self._turns:
-            table.add_row(*_row(turn))
+        rows = [_row(turn) for turn in self._turns]
+        widths = [max(len(line[at]) for line in (_COLUMNS, *rows)) for at in range(len(_COLUMNS))]
+        table.add_columns(*(name.rjust(width) for name, width in zip(_COLUMNS, widths, strict=True)))
+        for row in rows:
+            table.add_row(*(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
         table.move_cursor(row=len(self._turns) - 1)
         table.focus()
 

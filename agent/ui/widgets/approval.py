@@ -111,12 +111,11 @@ class ApprovalPanel(Vertical):
     @property
     def _choices(self) -> list[tuple[Choice, str]]:
         request = self.current
-        rule = one_line(request.suggested_rule, 60) if request else ""
-        if not rule:
+        if request is None or not request.suggested_rule:
             return [("once", "yes"), ("deny", "no, and say why")]
         return [
-            ("once", "yes, once"),
-            ("session", f"this session: {rule}"),
+            ("once", "yes"),
+            ("session", "this session"),
             ("always", "always"),
             ("deny", "no, and say why"),
         ]
@@ -148,18 +147,17 @@ class ApprovalPanel(Vertical):
         for at, (choice, label) in enumerate(self._choices):
             is_chosen = at == self._chosen and self.has_focus
             style = "bold $text on $primary-muted" if is_chosen else "$text"
-            parts.append(
-                Content.assemble((f" {digits[choice]} ", "bold $text-primary"), (f"{label} ", style))
-            )
-        hint = "" if self.has_focus or self._reason.has_focus else "   Tab to answer"
-        line = Content("  ").join(parts)
-        self.query_one("#approval-choices", Static).update(Content.assemble(line, (hint, "$quiet")))
+            parts.append(Content.assemble((digits[choice], "bold $text-primary"), (f" {label} ", style)))
+        hint = "" if self.has_focus or self._reason.has_focus else "  Tab to answer"
+        line = Content.assemble(Content("  ").join(parts), (hint, "$quiet"))
+        rule = one_line(self.current.suggested_rule) if self.current else ""
+        allowed = Content.styled(f"\n2 and 3 allow {rule}" if rule else "", "$quiet")
+        self.query_one("#approval-choices", Static).update(Content.assemble(line, allowed))
 
-    def on_focus(self) -> None:
-        self._show_choices()
-
-    def on_blur(self) -> None:
-        self._show_choices()
+    def watch_has_focus(self, has_focus: bool) -> None:
+        super().watch_has_focus(has_focus)
+        if self.is_mounted:
+            self._show_choices()
 
     def on_key(self, event: events.Key) -> None:
         if not self.has_focus:
