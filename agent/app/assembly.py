@@ -20,6 +20,7 @@ from agent.app.serving import Serving
 from agent.app.turn_log import TurnLog
 from agent.app.workbench import tool_environment
 from agent.config.load import LoadedSettings, find_project_root
+from agent.core.errors import UsageError
 from agent.core.events import Notice, QueueChanged
 from agent.core.inbox import SessionInbox
 from agent.core.limits import TimeLimit
@@ -40,6 +41,8 @@ async def assemble(
 ) -> LiveSession:
     """Reads and checks everything that can be wrong before anything is started. See `open_session`."""
     workspace = workspace.resolve()
+    if not workspace.is_dir():
+        raise UsageError(f"{workspace} is not a folder", "name the folder to work in")
     permissions = loaded.settings.permissions
     rules = parse_rules(allow=permissions.allow, ask=permissions.ask, deny=permissions.deny)
     serving = await asyncio.to_thread(serve, loaded)

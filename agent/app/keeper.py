@@ -3,10 +3,20 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from agent.app.background import in_background
 from agent.app.engine import Engine
 from agent.app.serving import Serving
 from agent.core.errors import AgentError, ServerError
 from agent.core.events import Event, ServerState
+
+
+def is_gone(engine: Engine) -> bool:
+    """Whether a server of ours was stopped since, by somebody or by a crash. Asks the server nothing."""
+    if engine.endpoint.fingerprint is None:
+        return False
+    record = engine.serving.record_of(engine.endpoint)
+    return record is None or not record.is_running
+
 
 OpenEngine = Callable[[Serving], Awaitable[Engine]]
 
@@ -39,8 +49,11 @@ class EngineKeeper:
 
         Raises ServerError, ModelFileError or UsageError.
         """
-        if self.engine is not None:
-            return self.engine
+        engine = self.engine
+        if engine is not None:
+            if not await in_background(lambda: is_gone(engine)):
+                return engine
+            await self._let_go()
         self.start()
         if self._starting is None:
             raise ServerError("the server was not started")

@@ -5,6 +5,9 @@ import os
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
+from agent.core.errors import UsageError
 from agent.core.events import ServerState
 from tests.app.talk import Talk, extends, messages_of, records_in, talking
 from tests.conftest import StartServer
@@ -216,3 +219,40 @@ async def test_changed_files_are_counted_after_a_tool(scripted_server: StartServ
 
 async def settled(talk: Talk) -> None:
     await talk.session._live.glance.settled()
+
+
+async def test_after_a_failure_of_the_server_the_next_prompt_goes_on(
+    scripted_server: StartServer, work: Path
+):
+    server = scripted_server({"fault": "drop", "text": "Half a", "times": 3}, "Whole.")
+    async with talking(work, server) as talk:
+        failed = await talk.turn("one")
+        talk.session.prompt("two")
+        assert (await talk.until("turn_finished", 2)).answer == "Whole."
+    assert failed.reason == "server_failed"
+    assert len(talk.of("session_started")) == 2
+    assert messages_of(server)[-1][1]["content"] == "one\n\ntwo"
+
+
+async def test_blank_texts_are_no_turns(scripted_server: StartServer, work: Path):
+    server = scripted_server()
+    async with talking(work, server) as talk:
+        talk.session.prompt("  \n")
+        talk.session.steer("")
+        assert not talk.session.facts.is_running
+    assert not server.chats
+
+
+async def test_a_closed_session_refuses_what_it_is_asked(scripted_server: StartServer, work: Path):
+    async with talking(work, scripted_server()) as talk:
+        pass
+    with pytest.raises(UsageError, match="closed"):
+        talk.session.prompt("Hi")
+    with pytest.raises(UsageError, match="closed"):
+        await talk.session.command("turns", {})
+
+
+async def test_there_has_to_be_a_folder_to_work_in(scripted_server: StartServer, work: Path):
+    with pytest.raises(UsageError, match="is not a folder"):
+        async with talking(work / "gone", scripted_server()):
+            pass

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import UsageError
+from agent.core.events import AssistantReplied, ToolFinished, TurnStarted, UserMessageAdded, to_record
+from agent.session.store import SessionStore
 from tests.app.talk import extends, messages_of, talking
 from tests.conftest import StartServer
 from tests.fakes.script import Call, Step, call
@@ -137,3 +139,27 @@ async def test_there_has_to_be_a_session_to_resume(scripted_server: StartServer,
     with pytest.raises(UsageError, match="no earlier session"):
         async with talking(work, scripted_server(), resume="last"):
             pass
+
+
+async def test_a_run_that_nobody_watched_can_be_talked_about(
+    scripted_server: StartServer, work: Path, homes: Path
+):
+    with SessionStore.create(homes / "state", work, task="Do it") as store:
+        for event in (
+            TurnStarted(attempt=1),
+            UserMessageAdded(text="Do it"),
+            AssistantReplied(text="I look.", reasoning=""),
+            ToolFinished(call_id="c", tool="read", outcome="ok", text="one", seconds=0.0),
+            AssistantReplied(text="Done.", reasoning=""),
+        ):
+            store.append(to_record(event))
+    server = scripted_server("It was easy.")
+    async with talking(work, server, resume=store.id) as talk:
+        assert (await talk.turn("How was it?")).answer == "It was easy."
+    assert [one["content"] for one in messages_of(server)[0][1:]] == [
+        "Do it",
+        "I look.",
+        "Result of read:\none",
+        "Done.",
+        "How was it?",
+    ]
