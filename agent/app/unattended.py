@@ -13,6 +13,7 @@ from agent.app.conversation import OpenConversation, Setting, model_for, open_co
 from agent.app.foreign import remarks
 from agent.app.job import Job
 from agent.app.protocols import tried_protocol
+from agent.app.rescue import Rescuer
 from agent.app.serving import Serving
 from agent.app.watching import SpeedGuard, guard_for
 from agent.core.attempts import FRESH_ATTEMPT
@@ -42,7 +43,9 @@ from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore
 
 _LOOK_AT_THE_SERVER = "look at the server; what the run changed is kept, and `agent undo` takes it back"
-_TRANSIENT = frozenset({"text_delta", "reasoning_delta", "tool_call_delta", "prefill", "tool_output"})
+_TRANSIENT = frozenset(
+    {"text_delta", "reasoning_delta", "tool_call_delta", "prefill", "tool_output", "server_state"}
+)
 
 
 class UnattendedSession:
@@ -61,6 +64,7 @@ class UnattendedSession:
         self._tidied = False
         self._speed: SpeedGuard | None = None
         self._plain: Serving | None = None
+        self._rescuer = self._rescuer_of(job.serving)
 
     async def run(self) -> int:
         """Does the job; returns the exit code. What goes wrong on the way is part of the result."""
@@ -112,17 +116,27 @@ class UnattendedSession:
 
     async def _go_plain(self, conversation: OpenConversation, protocol: str) -> None:
         """Between two attempts: a server without the draft, if drafting turned out not to pay."""
-        if self._speed is None or not self._speed.wants_plain:
+        degraded = self._plain is not None and self._plain.degraded
+        if self._speed is None or not self._speed.wants_plain or degraded:
             return
         change = await self._job.in_time(self._speed.go_plain(self._endpoint, self._job.output.show))
         if change is None:
             self._warn("the server keeps its draft, because another program uses it")
             return
-        self._endpoint, self._plain = change.endpoint, change.serving
+        self._moved(change.serving, change.endpoint)
+        self._rescuer = self._rescuer_of(change.serving)
         await conversation.bench.model.close()
         setting = self._setting(protocol)
         conversation.bench.model = model_for(setting, conversation.bench.model.protocol)
         self._emit(change.event)
+
+    def _rescuer_of(self, serving: Serving) -> Rescuer:
+        return Rescuer(serving, self._endpoint, emit=self._emit, arrived=self._moved)
+
+    def _moved(self, serving: Serving, endpoint: Endpoint) -> None:
+        """Another server answers from now on; it is looked after at the end."""
+        self._endpoint, self._plain = endpoint, serving
+        self._store.hide(endpoint.api_key)
 
     def _announce(self, protocol: str) -> None:
         profile = self._job.serving.profile
@@ -162,6 +176,7 @@ class UnattendedSession:
             key_variables=serving.key_variables(),
             deadline=self._job.deadline,
             cancel=self._job.cancel,
+            recover=self._rescuer,
         )
 
     def _emit(self, event: Event) -> None:
@@ -191,7 +206,8 @@ class UnattendedSession:
         """The end of a turn because of the server, in the words of the server's own log if it is ours."""
         if not isinstance(event, TurnFinished) or event.reason != "server_failed":
             return event
-        cause = self._job.serving.why_it_ended(self._endpoint)
+        serving = self._plain or self._job.serving
+        cause = self._rescuer.failure or serving.why_it_ended(self._endpoint)
         self._failure = cause or ServerError(event.detail, _LOOK_AT_THE_SERVER)
         return replace(event, detail=self._failure.message)
 
