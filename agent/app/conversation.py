@@ -18,7 +18,7 @@ from agent.core.limits import TimeLimit
 from agent.core.tool import Tool, ToolContext
 from agent.core.verifier import Verdict
 from agent.headless.task import Task
-from agent.llm.client import ChatModel
+from agent.llm.client import ChatModel, Recover
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
@@ -171,6 +171,7 @@ def model_for(
         cancel=setting.cancel,
         replies_before=replies_before,
         other_protocol=other,
+        recover=setting.recover,
     )
 
 

@@ -3,8 +3,10 @@
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
+_COLLECT_AGAIN_SECONDS = 0.01
 _STATE_FIELD = 0
 _START_TIME_FIELD = 19
 """Counted from the state, which follows the closing bracket of the name: field 22 of proc_pid_stat(5)."""
@@ -77,6 +79,27 @@ def collect(pid: int) -> int | None:
     except ChildProcessError:
         return None
     return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def collect_ended(pid: int, patience: float = 0.5) -> int | None:
+    """As `collect`, for a process that has ended or is about to.
+
+    A process counts as ended a moment before the last of its threads has, and cannot be collected until then.
+
+    Args:
+        patience: seconds to wait for it at the most.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            return None
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_COLLECT_AGAIN_SECONDS)
 
 
 def _identity_from_psutil(pid: int) -> str | None:

@@ -16,7 +16,7 @@ from agent.core.errors import AgentError, ServerError
 from agent.server import checkup, probe
 from agent.server import record as records
 from agent.server.command import Notice
-from agent.server.identity import collect, process_identity
+from agent.server.identity import collect, collect_ended, process_identity
 from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan, command_of, spawn
 from agent.server.locks import FileLock, released_at_end
 from agent.server.logs import INSTALL_ENGINE, classify, last_line, read_tail, stage
@@ -252,7 +252,7 @@ class Supervisor:
         if exit_status is None and record.is_running:
             return
         if exit_status is None and started_here:
-            exit_status = collect(record.pid)  # it ended between the two looks
+            exit_status = collect_ended(record.pid)
         failure = classify(read_tail(Path(record.log_file)), exit_status)
         error = failure.as_error(record.profile, Path(record.log_file))
         if failure.kind == "port":

@@ -11,7 +11,7 @@ from typing import Literal
 from agent.core.errors import ServerError
 from agent.server import probe
 from agent.server import record as records
-from agent.server.identity import collect, command_line, send_signal
+from agent.server.identity import collect, collect_ended, command_line, send_signal
 from agent.server.logs import classify, read_tail
 from agent.server.record import Record
 
@@ -61,6 +61,8 @@ def explain_end(record: Record) -> ServerError | None:
     exit_status = collect(record.pid)
     if exit_status is None and record.is_running:
         return None
+    if exit_status is None:
+        exit_status = collect_ended(record.pid)
     failure = classify(read_tail(Path(record.log_file)), exit_status)
     quoted = f": {failure.line}" if failure.line else ""
     return ServerError(

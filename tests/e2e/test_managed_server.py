@@ -92,12 +92,40 @@ def test_server_of_this_run_is_stopped_at_its_end_when_it_is_not_to_be_reused(ma
     assert not is_running(record["pid"])
 
 
-def test_server_killed_in_mid_stream_is_explained_and_the_work_kept(managed: Place):
+def kill_server(place: Place) -> int:
+    [record] = server_records(place)
+    os.kill(record["pid"], signal.SIGKILL)
+    return record["pid"]
+
+
+def test_server_killed_in_mid_stream_is_started_again_and_the_turn_goes_on(managed: Place):
     use_script(managed, WRITE, LONG_REPLY)
     process = start(managed, "-p", "Write", "--output", "jsonl")
     read_until(process, "text_delta")
+    (managed.folder / "script.json").write_text(json.dumps([FINISH]), "utf-8")
+    killed = kill_server(managed)
+    done = ended(process)
+
+    assert done.code == 0
+    assert done.result["files_changed"] == ["made.txt"]
+    assert [event["cause"] for event in done.records if event["type"] == "retry"] == [
+        "the server was started again"
+    ]
+    [notice] = [event["text"] for event in done.records if event["type"] == "notice"]
+    assert notice.startswith("the server of profile 'mine' is gone: it was killed")
     [record] = server_records(managed)
-    os.kill(record["pid"], signal.SIGKILL)
+    assert record["pid"] != killed
+
+
+def test_server_killed_twice_is_explained_and_the_work_kept(managed: Place):
+    use_script(managed, WRITE, LONG_REPLY)
+    process = start(managed, "-p", "Write", "--output", "jsonl")
+    read_until(process, "text_delta")
+    (managed.folder / "script.json").write_text(json.dumps([LONG_REPLY]), "utf-8")
+    kill_server(managed)
+    read_until(process, "retry")
+    read_until(process, "text_delta")
+    kill_server(managed)
     done = ended(process)
 
     assert done.code == 5
@@ -149,4 +177,4 @@ def test_server_that_dies_while_it_starts_is_explained(managed: Place):
     done = run(managed, "-p", "Hello")
     assert done.code == 5
     assert "agent: the server of profile 'mine' failed: not enough memory: srv" in done.err
-    assert "hint: lower `context` in the profile" in done.err
+    assert "hint: lower `context`" in done.err
