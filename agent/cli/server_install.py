@@ -299,16 +299,20 @@ class _Shown:
         from agent.cli.progress import ProgressLine
 
         self._line = None if quiet else ProgressLine()
+        self._last = ""
 
     def __call__(self, step: "Step") -> None:
         if self._line is None:
             return
         percent = int(100 * step.done / step.total) if step.total else 0
         essence = f"{step.stage} {percent // _STEPS_OF_PERCENT}"
-        if step.total:
-            self._line.show(f"{step.stage} {percent:3d}%{_amount(step)} {step.detail}", essence)
-        else:
+        if not step.total:
             self._line.show(f"{step.stage}: {step.detail}", f"{step.stage} {step.detail}")
+            return
+        text = f"{step.stage} {percent:3d}%{_amount(step)} {step.detail}"
+        if text != self._last:
+            self._last = text
+            self._line.show(text, essence)
 
     def end(self) -> None:
         if self._line is not None:

@@ -30,6 +30,7 @@ _FULL = "No space left on device"
 _NINJA = re.compile(r"^\[\s*(\d+)/(\d+)\]")
 _MAKE = re.compile(r"^\[\s*(\d+)%\]")
 _GIT = re.compile(r"^(?:remote: )?(\w[\w ]+):\s+(\d+)%")
+_GIT_TROUBLE = re.compile(r"(?:remote: )?(?:fatal|error): ")
 _NOT_FOR_THE_BUILD = (
     "HF_TOKEN",
     "HUGGING_FACE_HUB_TOKEN",
@@ -158,10 +159,14 @@ def _clone(source: Checkout, target: Path, order: BuildOrder, report: Report) ->
         fetch,
         [*here, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--force", "FETCH_HEAD^{commit}"],
     ):
-        status, last = _run(command, target.parent, order, _git_progress(source, report))
+        progress = _GitProgress(source, report)
+        status, last = _run(command, target.parent, order, progress)
         if status != 0:
-            hint = "look at the connection" if command is fetch else f"see {_log(target.parent)}"
-            raise ServerError(f"cannot get {source.label}: {last or f'git ended with status {status}'}", hint)
+            hint = "look at the connection; " if command is fetch else ""
+            reason = progress.trouble or last or f"git ended with status {status}"
+            raise ServerError(
+                f"cannot get {source.label}: {reason}", f"{hint}the log is {_log(target.parent)}"
+            )
     commit = (target / ".git" / "HEAD").read_text("ascii").strip()
     if source.commit and commit != source.commit:
         shutil.rmtree(target)
@@ -174,12 +179,20 @@ def _clone(source: Checkout, target: Path, order: BuildOrder, report: Report) ->
     return commit
 
 
-def _git_progress(source: Checkout, report: Report) -> Callable[[str], None]:
-    def on_line(line: str) -> None:
-        if match := _GIT.match(line):
-            report(Step(stage="clone", done=int(match[2]), total=100, detail=f"{source.tag}: {match[1]}"))
+class _GitProgress:
+    """Reports git's percentages, and remembers the first line that says what went wrong."""
 
-    return on_line
+    def __init__(self, source: Checkout, report: Report) -> None:
+        self._source = source
+        self._report = report
+        self.trouble = ""
+
+    def __call__(self, line: str) -> None:
+        if match := _GIT.match(line):
+            detail = f"{self._source.tag}: {match[1]}"
+            self._report(Step(stage="clone", done=int(match[2]), total=100, detail=detail))
+        elif not self.trouble and _GIT_TROUBLE.match(line):
+            self.trouble = line.strip()
 
 
 def _configure(folder: Path, order: BuildOrder, report: Report) -> dict[str, str]:

@@ -1,0 +1,28 @@
+"""The trial of a built server, with the real one: it loads the model of random numbers and answers."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.resources import servers_folder
+from agent.server.binaries import installed
+from agent.server.gguf import read_model
+from agent.server.tiny_model import write_tiny_model
+from agent.server.try_out import try_out
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+
+
+def test_the_real_server_computes_with_random_numbers():
+    program = next(one.path for one in installed(servers_folder()) if one.dialect == "llama.cpp")
+    trial = try_out(program, dict(os.environ), gpu=False)
+    assert trial.capabilities.dialect == "llama.cpp"
+    assert "4 tokens from a model of random numbers on the processor" in trial.verified
+
+
+def test_the_model_of_random_numbers_is_a_proper_file(tmp_path: Path):
+    write_tiny_model(tmp_path / "a.gguf")
+    write_tiny_model(tmp_path / "b.gguf")
+    assert (tmp_path / "a.gguf").read_bytes() == (tmp_path / "b.gguf").read_bytes()
+    assert read_model(tmp_path / "a.gguf").architecture == "llama"
