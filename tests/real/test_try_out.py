@@ -5,18 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.resources import servers_folder
-from agent.server.binaries import installed
 from agent.server.gguf import read_model
 from agent.server.tiny_model import write_tiny_model
 from agent.server.try_out import try_out
+from tests.real.llama_server import real_binary
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
 
 def test_the_real_server_computes_with_random_numbers():
-    program = next(one.path for one in installed(servers_folder()) if one.dialect == "llama.cpp")
-    trial = try_out(program, dict(os.environ), gpu=False)
+    trial = try_out(real_binary(), dict(os.environ), gpu=False)
     assert trial.capabilities.dialect == "llama.cpp"
     assert "4 tokens from a model of random numbers on the processor" in trial.verified
 
