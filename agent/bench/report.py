@@ -94,23 +94,31 @@ def as_html(result: BenchResult) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file as a whole or not at all, readable by whoever may read the folder.
+    """Writes a file as a whole or not at all; into a pipe or a device it writes as it is.
 
     Raises:
         AgentError: it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        try:
-            # Lone surrogates, which a server may send as JSON escapes, are not UTF-8.
-            temporary.write_text(text, encoding="utf-8", errors="replace")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        path = path.resolve()
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_text(text, encoding="utf-8", errors="replace")
+            return
+        _replace(path, text)
     except OSError as error:
         raise AgentError(
             f"cannot write {path}: {error.strerror}", "choose a place that can be written"
         ) from error
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        # Lone surrogates, which a server may send as JSON escapes, are not UTF-8.
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _sample(sample: Sample) -> dict[str, Any]:

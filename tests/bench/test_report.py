@@ -1,6 +1,7 @@
 """The files of a report."""
 
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -134,6 +135,25 @@ def test_two_reports_of_the_same_second_have_folders_of_their_own(tmp_path: Path
 def test_file_that_cannot_be_written_is_told_in_one_line(tmp_path: Path):
     with pytest.raises(AgentError, match="cannot write"):
         write_text(tmp_path / "missing" / "file", "text")
+
+
+def test_pipe_is_written_to_and_not_replaced(tmp_path: Path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_text(path, "text")
+        assert os.read(reader, 100) == b"text"
+        assert path.is_fifo()
+    finally:
+        os.close(reader)
+
+
+def test_link_stays_a_link(tmp_path: Path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_text(tmp_path / "link", "text")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text("utf-8") == "text"
 
 
 def test_no_half_file_is_left(tmp_path: Path):
