@@ -15,6 +15,7 @@ from typing import Any
 from agent.resources import servers_folder
 from agent.server.binaries import installed
 from agent.server.caps import shielded
+from agent.server.fit import ServerSettings
 from agent.server.loopback import free_port, request_json, status_of
 from tests.real import tiny_pair
 
@@ -160,3 +161,19 @@ def write_files(folder: Path) -> dict[str, str]:
 def taken_port() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield str(listening.getsockname()[1])
+
+
+def memory_words(model: Path, draft: Path | None, settings: ServerSettings) -> list[str]:
+    """The command line of a server with these settings, which tells what it allocates and no more."""
+    kinds = {"draft": "draft-simple", "dflash": "draft-dflash", "mtp": "draft-mtp"}
+    words = ["-m", str(model), "-c", str(settings.context * settings.slots), "-np", str(settings.slots)]
+    words += ["-b", str(settings.batch), "-ub", str(settings.ubatch), "--no-warmup", "-fit", "off"]
+    words += ["-ctk", settings.kv_type_k, "-ctv", settings.kv_type_v, "--cache-ram", "0", "-lv", "4"]
+    words += ["-fa", "auto" if settings.flash_attention else "off"]
+    words += ["--kv-unified"] if settings.unified_kv else []
+    words += ["--swa-full"] if settings.full_window_cache else []
+    if settings.speculation in kinds:
+        words += ["--spec-type", kinds[settings.speculation], "--spec-draft-n-max", str(settings.n_max)]
+        words += ["-ctkd", settings.draft_kv_type_k, "-ctvd", settings.draft_kv_type_v]
+        words += ["-md", str(draft)] if draft else []
+    return words
