@@ -8,6 +8,7 @@ from importlib import import_module
 from agent.app.approvals import PersonGate
 from agent.app.background import in_background
 from agent.app.conversation import Setting, model_for, system_prompt
+from agent.app.rescue import Rescuer
 from agent.app.serving import Serving
 from agent.app.workbench import result_limit
 from agent.config.model import Settings
@@ -28,14 +29,19 @@ from agent.session.transcript import last_reply_number
 _LONGEST_REPLY = 8192
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Engine:
-    """A server that answers, and the model behind it."""
+    """A server that answers, and the model behind it. A rescue puts another server in its place."""
 
     serving: Serving
     endpoint: Endpoint
     protocol: ToolProtocol
     model: ChatModel
+    rescuer: Rescuer | None = None
+
+    def moved(self, serving: Serving, endpoint: Endpoint) -> None:
+        """Another server answers from now on."""
+        self.serving, self.endpoint = serving, endpoint
 
     @property
     def system_text(self) -> str:
@@ -50,6 +56,8 @@ class Engine:
         self, tools: Sequence[Tool], gate: PersonGate, inbox: Inbox, cancel: asyncio.Event
     ) -> TurnServices:
         """What one turn works with. A person is there: no check, no guide, no limit of time."""
+        if self.rescuer is not None:
+            self.rescuer.begin_turn()
         settings = self.serving.loaded.settings
         tokens = self._reply_tokens(settings)
         executor = ToolExecutor(
@@ -125,9 +133,13 @@ async def open_engine(
     if surprise:
         emit(Notice(text=surprise, level="warning"))
     protocol = protocol_named(name, tools)
-    model = model_for(setting_for(endpoint, name), protocol, replies_before=last_reply_number(messages))
+    rescuer = Rescuer(serving, endpoint, emit=emit)
+    setting = replace(setting_for(endpoint, name), recover=rescuer)
+    model = model_for(setting, protocol, replies_before=last_reply_number(messages))
     emit(ServerState(state="ready", detail=f"context {endpoint.context_tokens} tokens"))
-    return Engine(serving=serving, endpoint=endpoint, protocol=protocol, model=model)
+    engine = Engine(serving=serving, endpoint=endpoint, protocol=protocol, model=model, rescuer=rescuer)
+    rescuer.arrived = engine.moved
+    return engine
 
 
 def why_gone(serving: Serving, endpoint: Endpoint, detail: str) -> str:

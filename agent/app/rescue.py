@@ -1,8 +1,8 @@
 """A server of ours that dies in the middle of a turn: it is started again, and the turn goes on.
 
-The model client calls a `Rescuer` when a request failed. The first crash brings the same server back, a second
-one brings it back without its draft model, which is what most often makes a server crash. After that the
-turn ends, with the reason that the server's log gives.
+The model client calls a `Rescuer` when a request failed. The first crash brings the same server back, a
+second one brings it back without its draft model, which is what most often makes a server crash. After that
+the turn ends, with the reason that the server's log gives.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Rescuer:
         self.endpoint = endpoint
         self.failure: AgentError | None = None
         self._emit = emit
-        self._arrived = arrived
+        self.arrived = arrived
         self._crashes = 0
         self._given_up: int | None = None
         self._stopped_in_reply = False
@@ -101,8 +101,8 @@ class Rescuer:
             self.failure = error
             return None
         self.serving, self.endpoint, self.failure = serving, endpoint, None
-        if self._arrived is not None:
-            self._arrived(serving, endpoint)
+        if self.arrived is not None:
+            self.arrived(serving, endpoint)
         return Rescue(
             base_url=endpoint.base_url,
             api_key=endpoint.api_key,
