@@ -5,9 +5,9 @@
 The conversation view and an input field run in a real pseudo-terminal of 120x40, in a process of their own.
 This process types a letter, waits until it comes back on the terminal, and types the next one. Three phases
 in the same process: nothing happens (no typing either), 150 tok/s, 2,000 tok/s. Each token is one event of
-four characters. The share of a core is the process's own user and system time divided by wall time. At
-the end the text on the screen's rows is compared with what was sent. `--rival` does the same with the Markdown widget
-of Textual and its stream.
+four characters. The share of a core is the process's own user and system time divided by wall time. In the
+end the text on the rows is compared with what was sent. `--rival` does the same with the Markdown widget of
+Textual and its stream.
 """
 
 import argparse

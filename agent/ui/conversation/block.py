@@ -10,6 +10,11 @@ PROSE_CELLS = 100
 """Longest row of prose. Longer ones are hard to read, however wide the terminal is."""
 
 
+def prose_cells(width: int) -> int:
+    """How wide prose is drawn in a view of `width` cells: never up to the scroll bar."""
+    return max(min(width - 2, PROSE_CELLS), 12)
+
+
 class Block:
     """Rows with one subject. `lines` holds them while the block is near the view, and is empty otherwise.
 

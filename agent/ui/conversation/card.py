@@ -17,6 +17,7 @@ from agent.ui.text import duration
 
 CardState = Literal["running", "waiting", "ok", "error", "denied", "cancelled"]
 
+FRAME_SECONDS = 0.125
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _SIGNS = {
     "waiting": ("◆", "attention"),
@@ -35,7 +36,7 @@ _DIFF_ROWS = 24
 
 
 class ToolCard(Block):
-    """One call. `frame` turns the spinner, `seconds` is the time so far or in the end."""
+    """One call. `seconds` is the time so far, which turns the spinner, or the time that it took."""
 
     is_foldable = True
 
@@ -46,7 +47,6 @@ class ToolCard(Block):
         self.arguments = arguments
         self.state: CardState = "running"
         self.seconds = 0.0
-        self.frame = 0
         self.decision = ""
         self.text = ""
         self.diffs: tuple[FileDiff, ...] = ()
@@ -112,7 +112,10 @@ class ToolCard(Block):
         return lines
 
     def _head(self, width: int) -> Line:
-        sign, style = _SIGNS.get(self.state) or (SPINNER[self.frame % len(SPINNER)], "active")
+        sign, style = _SIGNS.get(self.state) or (
+            SPINNER[int(self.seconds / FRAME_SECONDS) % len(SPINNER)],
+            "active",
+        )
         figures = self._figures()
         tool = shown(self.tool)
         room = width - len(MARGIN) - cell_len(tool) - cell_len(figures) - 8

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.ui.conversation.block import MARGIN, PROSE_CELLS, Block
+from agent.ui.conversation.block import MARGIN, Block, prose_cells
 from agent.ui.conversation.line import Line, Span, wrap_cells, wrap_words
 from agent.ui.conversation.markdown import MarkdownStream
 from agent.ui.conversation.pieces import Piece
@@ -26,7 +26,7 @@ class UserText(Block):
         self.is_open = False
 
     def estimate(self, width: int) -> int:
-        rows = self.text.count("\n") + 1 + len(self.text) // max(min(width, PROSE_CELLS) - 4, 10)
+        rows = self.text.count("\n") + 1 + len(self.text) // prose_cells(width) - 2
         return 1 + (rows if self.is_open else min(rows, _SHOWN_USER_ROWS + 1))
 
     def render(self, width: int) -> list[Line]:
@@ -35,7 +35,7 @@ class UserText(Block):
         lines: list[Line] = []
         text = self.text.rstrip()
         for part in (piece for line in text.split("\n") for piece in pieces(line)):
-            lines.extend(wrap_words([(shown(part), "strong")], min(width, PROSE_CELLS), bar, bar))
+            lines.extend(wrap_words([(shown(part), "strong")], prose_cells(width), bar, bar))
             if enough is not None and len(lines) > enough:
                 break
         if enough is not None and len(lines) > enough:
@@ -89,7 +89,7 @@ class Reasoning(Block):
     def estimate(self, width: int) -> int:
         if not self.is_open:
             return 2
-        return 2 + len(self._lines) + self._characters // max(min(width, PROSE_CELLS) - 4, 10)
+        return 2 + len(self._lines) + self._characters // prose_cells(width) - 2
 
     def summary(self) -> str:
         parts = ["thinking" if self.is_running else "thought"]
@@ -119,7 +119,7 @@ class Reasoning(Block):
         left: list[Span] = [(f"{MARGIN}  ", "")]
         rows: list[Line] = []
         for part in pieces(line):
-            rows.extend(wrap_words([(shown(part), "thought")], min(width, PROSE_CELLS), left, left))
+            rows.extend(wrap_words([(shown(part), "thought")], prose_cells(width), left, left))
         return rows
 
 
@@ -148,7 +148,7 @@ class Note(Block):
         first: list[Span] = [(f"{MARGIN}{self.sign} ", self.style)]
         rest: list[Span] = [(f"{MARGIN}  ", "")]
         spans = [(expand_tabs(visible(text.replace("\n", " "))), style) for text, style in self.spans]
-        lines = wrap_words(spans, min(width, PROSE_CELLS + 20), first, rest)
+        lines = wrap_words(spans, prose_cells(width), first, rest)
         return [*lines, *folded_rows(self.body, width, self.shown_rows, is_open=self.is_open)]
 
     def toggle(self) -> bool:
@@ -189,7 +189,7 @@ class Reply(Block):
         self.text = text
 
     def estimate(self, width: int) -> int:
-        return 1 + self.text.count("\n") + len(self.text) // max(min(width, PROSE_CELLS), 10)
+        return 1 + self.text.count("\n") + len(self.text) // prose_cells(width)
 
     def unfold(self) -> Sequence[Block]:
         sheet = _List()

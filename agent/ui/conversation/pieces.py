@@ -6,7 +6,7 @@ Pieces are kept small by `markdown`, so laying one out anew is always cheap.
 
 from collections.abc import Sequence
 
-from agent.ui.conversation.block import MARGIN, PROSE_CELLS, Block
+from agent.ui.conversation.block import MARGIN, Block, prose_cells
 from agent.ui.conversation.highlight import START, State, highlight
 from agent.ui.conversation.inline import spans_of
 from agent.ui.conversation.line import Line, Span, Spans, wrap_cells, wrap_words
@@ -45,7 +45,7 @@ class Piece(Block):
         return "\n".join(self.written())
 
     def estimate(self, width: int) -> int:
-        room = max(min(width, PROSE_CELLS) - 4, 10)
+        room = prose_cells(width) - 2
         return self.gap + max(sum(1 + len(line) // room for line in self.source), 1)
 
     def continued(self) -> "Piece":
@@ -54,10 +54,6 @@ class Piece(Block):
 
     def left(self) -> Span:
         return (MARGIN + " " * self.indent, "")
-
-
-def _prose_width(width: int) -> int:
-    return max(min(width, PROSE_CELLS), 12)
 
 
 class Paragraph(Piece):
@@ -90,7 +86,7 @@ class Paragraph(Piece):
         if self.mark:
             first.append((self.mark, "quiet"))
             rest.append((" " * len(self.mark), ""))
-        return wrap_words(spans_of(self.text(), self.style()), _prose_width(width), first, rest)
+        return wrap_words(spans_of(self.text(), self.style()), prose_cells(width), first, rest)
 
 
 class Heading(Paragraph):
@@ -113,13 +109,13 @@ class Quote(Piece):
         lines: list[Line] = []
         for line in self.written():
             text = line.lstrip()[1:].removeprefix(" ") if line.lstrip().startswith(">") else line.strip()
-            lines.extend(wrap_words(spans_of(expand_tabs(text), "soft"), _prose_width(width), bar, bar))
+            lines.extend(wrap_words(spans_of(expand_tabs(text), "soft"), prose_cells(width), bar, bar))
         return lines or [Line(bar)]
 
 
 class Rule(Piece):
     def render(self, width: int) -> list[Line]:
-        return [Line((self.left(), ("─" * max(_prose_width(width) - 4 - self.indent, 3), "faint")))]
+        return [Line((self.left(), ("─" * max(prose_cells(width) - 4 - self.indent, 3), "faint")))]
 
 
 class Code(Piece):
@@ -210,3 +206,16 @@ class Code(Piece):
         on_code = [(text, f"on-code+{style}" if style else "on-code") for text, style in spans]
         first: Spans = (self.left(), (" ", "on-code"))
         return wrap_cells(on_code, width - 1, first, first, "on-code")
+
+
+def whole_code(blocks: Sequence[Block], part: Code) -> str:
+    """A long code block is several blocks in a document; to people it is one. `part` is any of them."""
+    first = part.index
+    while first > 0 and not getattr(blocks[first], "is_first", True):
+        first -= 1
+    texts: list[str] = []
+    for block in blocks[first:]:
+        if not isinstance(block, Code) or (texts and block.is_first):
+            break
+        texts.append(block.copy_text())
+    return "".join(texts)

@@ -54,7 +54,8 @@ def turn(event: TurnFinished) -> Note:
         spans.append((f"{words}{detail}", "warn" if event.reason == "cancelled" else "bad"))
         spans.append(("  ", ""))
     spans.append((" · ".join(parts), "quiet"))
-    return Note("■" if event.reason != "done" else "□", spans, gap=True)
+    sign = {"done": "─", "cancelled": "–"}.get(event.reason, "✗")
+    return Note(sign, spans, style="bad" if sign == "✗" else "quiet", gap=True)
 
 
 def figures(stats: StepStats) -> list[str]:

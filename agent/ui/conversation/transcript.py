@@ -100,7 +100,6 @@ class Transcript:
         """Moves the clocks of running calls on, and returns these."""
         cards = self.running
         for card in cards:
-            card.frame += 1
             card.seconds = self._clock() - self._since[card.call_id]
         return cards
 
@@ -346,3 +345,24 @@ class Transcript:
         if self._preparing is not None and self._preparing.index == len(self.document) - 1:
             self.document.remove_last()
         self._preparing = None
+
+
+def merged(inbox: list[Event]) -> list[Event]:
+    """Deltas of one kind that follow each other as one: a stream is cut into tokens, a screen is not."""
+    fewer: list[Event] = []
+    texts: list[str] = []
+    kind: type[TextDelta] | type[ReasoningDelta] | None = None
+    for event in inbox:
+        if kind is not None and isinstance(event, kind):
+            texts.append(event.text)
+            continue
+        if kind is not None:
+            fewer.append(kind(text="".join(texts)))
+            kind = None
+        if isinstance(event, TextDelta | ReasoningDelta):
+            kind, texts = type(event), [event.text]
+        else:
+            fewer.append(event)
+    if kind is not None:
+        fewer.append(kind(text="".join(texts)))
+    return fewer

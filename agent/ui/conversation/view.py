@@ -1,6 +1,10 @@
 """The widget that shows a conversation.
 
-One widget draws all rows itself (Textual's line API) instead of mounting a widget for each block. RIVAL
+One widget draws all rows itself (Textual's line API) instead of mounting a widget for each block. A stream of
+Markdown with code at 2,000 tok/s costs it about a fifth of a core. After ten seconds of the same stream on the
+same machine, Textual's own `Markdown` with its `MarkdownStream` had mounted 2,000 widgets and was half a minute
+behind (`benchmarks/ui_streaming.py --rival`), as a widget for each paragraph takes part in every layout. Here
+one widget is mounted however long the session is, and a row that was laid out once is only copied afterwards.
 
 What happens between an event and the screen:
 `show` only collects; a timer hands everything that came to the `Transcript` (events to blocks), asks it what
@@ -8,13 +12,12 @@ changed, lets the `Document` lay out what is in view, and repaints the rows from
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from rich.segment import Segment
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import Reactive
@@ -23,19 +26,21 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
-from agent.core.events import Event, ReasoningDelta, TextDelta
+from agent.core.events import Event
+from agent.ui.conversation import card
 from agent.ui.conversation.block import Block
 from agent.ui.conversation.document import Document
-from agent.ui.conversation.line import Line, Spans, between
+from agent.ui.conversation.keys import KEYS
+from agent.ui.conversation.line import Line
 from agent.ui.conversation.look import Look, look_of
-from agent.ui.conversation.pieces import Code
-from agent.ui.conversation.transcript import Transcript
+from agent.ui.conversation.pieces import Code, whole_code
+from agent.ui.conversation.strips import marked, selected_text, strip_of
+from agent.ui.conversation.transcript import Transcript, merged
 
 FRAME_SECONDS = 0.05
 """Shortest time between two flushes."""
 _FIRST_SECONDS = 0.01  # until what comes after a pause is shown
 _SHARE_OF_TIME = 4  # a flush that took long is followed by this many times its own time without one
-_SPINNER_SECONDS = 0.125
 _KEPT_STRIPS = 2000
 
 
@@ -62,20 +67,7 @@ class ConversationView(ScrollView, can_focus=True):
     }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "line(-1)", "Up", show=False, id="conversation.up"),
-        Binding("down,j", "line(1)", "Down", show=False, id="conversation.down"),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="conversation.page-up"),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="conversation.page-down"),
-        Binding("home,g", "begin", "First block", show=False, id="conversation.begin"),
-        Binding("end,G", "jump_to_end", "Follow the end", id="conversation.end"),
-        Binding("left_square_bracket,ctrl+up", "choose(-1)", "Block before", id="conversation.previous"),
-        Binding("right_square_bracket,ctrl+down", "choose(1)", "Block after", id="conversation.next"),
-        Binding("enter,space", "toggle_block", "Open or close", id="conversation.toggle"),
-        Binding("c", "copy_block", "Copy block", id="conversation.copy"),
-        Binding("y", "copy_code", "Copy code", id="conversation.copy-code"),
-        Binding("t", "toggle_reasoning", "Thoughts", id="conversation.reasoning"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = list(KEYS)
 
     @dataclass
     class CopyRequested(Message):
@@ -89,11 +81,12 @@ class ConversationView(ScrollView, can_focus=True):
 
         follows: bool
 
-    def __init__(self, **names: Any) -> None:
-        """`names` are Textual's own `id`, `name` and `classes`."""
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, **names: Any) -> None:
+        """`clock` gives seconds that only go forward; `names` are Textual's `id`, `name` and `classes`."""
         super().__init__(**names)
+        self._clock = clock
         self._document = Document()
-        self._transcript = Transcript(self._document)
+        self._transcript = Transcript(self._document, self._clock)
         self._inbox: list[Event] = []
         self._flush_timer: Timer | None = None
         self._flushed_at = 0.0
@@ -140,7 +133,7 @@ class ConversationView(ScrollView, can_focus=True):
         opens = self._transcript.opens_reasoning
         self._document = Document(self._document.width)
         self._document.note_all_changed()
-        self._transcript = Transcript(self._document)
+        self._transcript = Transcript(self._document, self._clock)
         self._transcript.opens_reasoning = opens
         self._chosen = None
         self._strips.clear()
@@ -196,7 +189,7 @@ class ConversationView(ScrollView, can_focus=True):
 
     def _take_inbox(self) -> None:
         inbox, self._inbox = self._inbox, []
-        for event in _merged(inbox):
+        for event in merged(inbox):
             self._transcript.apply(event)
 
     def _settle(self) -> None:
@@ -259,7 +252,7 @@ class ConversationView(ScrollView, can_focus=True):
         self.scroll_target_y = self.scroll_y = min(max(row, 0), self.max_scroll_y)
 
     def on_mount(self) -> None:
-        self._spinner = self.set_interval(_SPINNER_SECONDS, self._turn_spinner, pause=True)
+        self._spinner = self.set_interval(card.FRAME_SECONDS, self._turn_spinner, pause=True)
         self.app.theme_changed_signal.subscribe(self, lambda _: self._forget_look())
         if self._inbox:
             self._schedule_flush()
@@ -295,9 +288,9 @@ class ConversationView(ScrollView, can_focus=True):
         cards = self._transcript.tick()
         if not cards and self._spinner is not None:
             self._spinner.pause()
-        for card in cards:
-            if card.is_rendered:
-                self._document.refresh(card)
+        for running in cards:
+            if running.is_rendered:
+                self._document.refresh(running)
         self._settle()
 
     # Drawing
@@ -313,9 +306,9 @@ class ConversationView(ScrollView, can_focus=True):
         chosen = self._chosen is not None and self._is_chosen(row)
         selection = self.text_selection
         if chosen or selection is not None:
-            strip = _strip_of(self._marked(line, row, selection, chosen=chosen), line.fill, width, look)
+            strip = strip_of(marked(line, row, selection, is_chosen=chosen), line.fill, width, look)
         elif strip is None or strip.cell_length != width:
-            strip = line.strip = _strip_of(line.spans, line.fill, width, look)
+            strip = line.strip = strip_of(line.spans, line.fill, width, look)
             self._keep_strip(line)
         return strip.apply_offsets(0, row)
 
@@ -326,26 +319,10 @@ class ConversationView(ScrollView, can_focus=True):
                 old.strip = None
             del self._strips[: _KEPT_STRIPS // 2]
 
-    def _marked(self, line: Line, row: int, selection: Selection | None, *, chosen: bool) -> Spans:
-        spans: Spans = line.spans
-        if chosen and spans and spans[0][0].startswith(" "):
-            first, style = spans[0]
-            spans = [("▎", "chosen"), (first[1:], style), *spans[1:]]
-        span = selection.get_span(row) if selection is not None else None
-        if span is None:
-            return spans
-        size = len(line.text)
-        start, end = span[0], size if span[1] < 0 else min(span[1], size)
-        before, inside, after = between(
-            spans, [(0, start), (start, max(end, start)), (max(end, start), size)]
-        )
-        return [*before, *((text, f"{style}+selected") for text, style in inside), *after]
-
     def _present_look(self) -> Look:
         if self._look is None:
             theme = self.app.current_theme
-            ansi = bool(getattr(self.app, "native_ansi_color", False)) or theme.name.endswith("ansi")
-            self._look = look_of(self.app.theme_variables, dark=theme.dark, ansi=ansi)
+            self._look = look_of(self.app.theme_variables, dark=theme.dark, ansi=theme.ansi)
             self._look.names["selected"] = self.screen.get_component_rich_style("screen--selection")
         return self._look
 
@@ -366,15 +343,7 @@ class ConversationView(ScrollView, can_focus=True):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected rows as text, for Textual's own copying."""
-        first = selection.start.y if selection.start else 0
-        last = selection.end.y if selection.end else self._document.height - 1
-        rows: list[str] = []
-        for row in range(first, last + 1):
-            line = self._document.line(row)
-            text = line.text if line is not None else ""
-            span = selection.get_span(row) or (0, -1)
-            rows.append(text[span[0] : None if span[1] < 0 else span[1]].rstrip())
-        return "\n".join(rows), "\n"
+        return selected_text(self._document, selection), "\n"
 
     def on_click(self, event: events.Click) -> None:
         row = self.scroll_offset.y + event.y
@@ -456,7 +425,7 @@ class ConversationView(ScrollView, can_focus=True):
         """Asks for the chosen block in the clipboard, for the last reply if none is chosen."""
         block = self._chosen if self._chosen is not None and self._chosen.index >= 0 else None
         if isinstance(block, Code):
-            text = self._whole_code(block)
+            text = whole_code(self._document.blocks, block)
         else:
             text = block.copy_text() if block is not None else self.copy_last()
         if text:
@@ -472,44 +441,5 @@ class ConversationView(ScrollView, can_focus=True):
         for index in range(start, -1, -1):
             block = document.blocks[index]
             if isinstance(block, Code):
-                self.post_message(self.CopyRequested(self._whole_code(block)))
+                self.post_message(self.CopyRequested(whole_code(self._document.blocks, block)))
                 return
-
-    def _whole_code(self, block: Code) -> str:
-        """A long code block is several blocks here; to people it is one."""
-        blocks = self._document.blocks
-        first = block.index
-        while first > 0 and not getattr(blocks[first], "is_first", True):
-            first -= 1
-        parts: list[str] = []
-        for part in blocks[first:]:
-            if not isinstance(part, Code) or (parts and part.is_first):
-                break
-            parts.append(part.copy_text())
-        return "".join(parts)
-
-
-def _merged(inbox: list[Event]) -> list[Event]:
-    """Deltas of one kind that follow each other as one: a stream is cut into tokens, a screen is not."""
-    merged: list[Event] = []
-    texts: list[str] = []
-    kind: type[TextDelta] | type[ReasoningDelta] | None = None
-    for event in inbox:
-        if kind is not None and isinstance(event, kind):
-            texts.append(event.text)
-            continue
-        if kind is not None:
-            merged.append(kind(text="".join(texts)))
-            kind = None
-        if isinstance(event, TextDelta | ReasoningDelta):
-            kind, texts = type(event), [event.text]
-        else:
-            merged.append(event)
-    if kind is not None:
-        merged.append(kind(text="".join(texts)))
-    return merged
-
-
-def _strip_of(spans: Spans, fill: str, width: int, look: Look) -> Strip:
-    strip = Strip([Segment(text, look.style(style)) for text, style in spans])
-    return strip.adjust_cell_length(width, look.style(fill))

@@ -28,7 +28,7 @@ class ViewApp(App[None]):
         self.copied: list[str] = []
 
     def compose(self) -> ComposeResult:
-        yield ConversationView()
+        yield ConversationView(clock=lambda: 100.0)
         yield Input()
 
     def on_conversation_view_copy_requested(self, message: ConversationView.CopyRequested) -> None:

@@ -212,7 +212,7 @@ async def test_an_answer_that_was_streamed_is_not_repeated_at_the_end_of_the_tur
         _,
     ):
         assert on_screen(view).count("All good.") == 1
-        assert "□ 1 step · 3 tokens" in on_screen(view)
+        assert "─ 1 step · 3 tokens" in on_screen(view)
 
 
 async def test_a_call_written_as_text_is_not_shown_twice():
@@ -259,7 +259,8 @@ async def test_a_session_of_5000_blocks_mounts_no_more_widgets_than_an_empty_one
 async def test_no_more_than_a_window_of_blocks_stays_laid_out():
     async with shown() as (view, pilot):
         view.load_history(history(3000))
-        await pilot.press(*["pageup"] * 150)
+        for _ in range(150):
+            view.action_page(-1)
         assert 0 < view.rendered_block_count <= MOST_RENDERED_BLOCKS
         await pilot.press("home")
         assert "question 0" in on_screen(view)
