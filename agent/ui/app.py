@@ -20,6 +20,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from agent.ui import terminal_keys
 from agent.ui.entry.completion import completable
 from agent.ui.entry.draft import DraftFile
 from agent.ui.entry.history import InputHistory
@@ -73,6 +74,7 @@ class AgentApp(App[str]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
+        terminal_keys.teach()
         self.options = options
         self.clock = clock
         self._make_conversation = make_conversation

@@ -35,9 +35,9 @@ def count(number: float) -> str:
 
 def rate(tokens_per_second: float) -> str:
     """A rate with three significant digits at most: `7.42`, `42.1`, `310`."""
-    if tokens_per_second < 10:
+    if tokens_per_second < 9.995:
         return f"{tokens_per_second:.2f}"
-    if tokens_per_second < 100:
+    if tokens_per_second < 99.95:
         return f"{tokens_per_second:.1f}"
     return f"{tokens_per_second:,.0f}"
 

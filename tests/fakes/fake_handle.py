@@ -11,7 +11,7 @@ from agent.core.handle import Answer, SessionFacts, SessionMode
 
 FACTS = SessionFacts(
     session_id="20260101-fake",
-    workspace="/work/here",
+    workspace="/home/me/project",
     profile="small",
     mode="ask",
     model="qwen-coder-1.5b.gguf",

@@ -65,7 +65,7 @@ class Rig:
     conversation: PlainConversation = field(default_factory=PlainConversation)
 
     def __post_init__(self) -> None:
-        options = {"workspace": Path("/work/here"), "open_session": self._open, **self.options}
+        options = {"workspace": Path("/home/me/project"), "open_session": self._open, **self.options}
         self.app = AgentApp(UiOptions(**options), lambda: self.conversation, self.clock)
 
     async def _open(self, opening: Opening) -> SessionHandle:

@@ -2,10 +2,25 @@
 
 import base64
 
+import pytest
+from textual import events
+from textual._xterm_parser import XTermParser
+
+from agent.ui import terminal_keys
 from agent.ui.attention import signal
 from agent.ui.clipboard import MOST_BYTES, Clipboard, osc52
 from agent.ui.editor import editor_command
 from agent.ui.themes import DARK, LIGHT, theme_for
+
+
+@pytest.mark.parametrize(
+    ("sequence", "key"),
+    [("\x1b\r", "alt+enter"), ("\x1b[13;2u", "shift+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")],
+)
+def test_enter_with_a_modifier_is_known_as_every_terminal_sends_it(sequence: str, key: str):
+    terminal_keys.teach()
+    parsed = list(XTermParser(False).feed(sequence))
+    assert [event.key for event in parsed if isinstance(event, events.Key)] == [key]
 
 
 def test_copying_sends_the_text_in_base64():

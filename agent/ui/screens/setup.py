@@ -73,7 +73,8 @@ class SetupScreen(ModalScreen[bool]):
         self.dismiss(True)
 
     def _show_progress(self, name: str, done: int, whole: int) -> None:
-        if not self.is_mounted or not self.is_attached:
+        # What was reported before a failure may arrive after it.
+        if not self._is_fetching or not self.is_attached:
             return
         if not whole:
             self._say(f"{name}  {size(done)}")

@@ -68,7 +68,8 @@ class Prompt(TextArea):
         self.past = history
         self.pastes = Pastes()
         self.menu = menu
-        self._actions = actions_by_key([*TextArea.BINDINGS, *self.BINDINGS], keys)
+        # Enter with any modifier arrives as this key from terminals that use xterm's modifyOtherKeys.
+        self._actions = {"\r": "newline"} | actions_by_key([*TextArea.BINDINGS, *self.BINDINGS], keys)
         self._target: Completable | None = None
         self._is_showing_history = False
 

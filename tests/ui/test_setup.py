@@ -1,0 +1,92 @@
+"""The screen before the first turn."""
+
+import pytest
+
+from agent.core.errors import ModelFileError
+from agent.ui.options import Missing, Progress
+from agent.ui.screens.setup import SetupScreen
+from tests.ui.rig import SIZES, Rig, rest, settle
+
+MODEL = Missing(
+    what="Model file small.gguf", remedy="goes into /models", download_bytes=98_362_432, can_fetch=True
+)
+NO_GPU = Missing(what="No GPU was found", remedy="the model runs on the CPU")
+
+
+class FakeSetup:
+    def __init__(self, *missing: Missing, failures: int = 0) -> None:
+        self._missing = list(missing)
+        self._failures = failures
+        self.fetched: list[str] = []
+
+    async def missing(self, profile: str) -> list[Missing]:
+        return self._missing
+
+    async def fetch(self, profile: str, progress: Progress) -> None:
+        progress("small.gguf", 50, 100)
+        if self._failures:
+            self._failures -= 1
+            raise ModelFileError("no connection", "try again")
+        self.fetched.append(profile)
+
+
+async def shown(pilot) -> SetupScreen:
+    for _ in range(100):
+        await pilot.pause()
+        if isinstance(pilot.app.screen, SetupScreen):
+            return pilot.app.screen
+    raise AssertionError("the screen was not shown")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_missing_model_is_named_with_its_size_before_anything_is_fetched(size: tuple[int, int]):
+    setup = FakeSetup(MODEL, NO_GPU)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test(size=size) as pilot:
+        await shown(pilot)
+        picture = pilot.app.export_screenshot().replace("&#160;", " ")
+        assert "98.4 MB" in picture
+        assert "No GPU was found" in picture
+        assert (setup.fetched, rig.openings) == ([], [])
+        await pilot.press("escape")
+        await rest(pilot)
+
+
+async def test_enter_fetches_and_opens_the_session():
+    setup = FakeSetup(MODEL)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        await shown(pilot)
+        await pilot.press("enter")
+        await settle(pilot, rig)
+        assert (setup.fetched, len(rig.openings)) == ([""], 1)
+
+
+async def test_a_download_that_fails_can_be_tried_again():
+    setup = FakeSetup(MODEL, failures=1)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        await shown(pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.pause()
+        assert "no connection" in pilot.app.export_screenshot().replace("&#160;", " ")
+        await pilot.press("enter")
+        await settle(pilot, rig)
+        assert setup.fetched == [""]
+
+
+async def test_escape_opens_the_session_without_the_model():
+    rig = Rig(options={"setup": FakeSetup(MODEL)})
+    async with rig.app.run_test() as pilot:
+        await shown(pilot)
+        await pilot.press("escape")
+        await settle(pilot, rig)
+        assert len(rig.openings) == 1
+
+
+async def test_nothing_missing_shows_no_screen():
+    rig = Rig(options={"setup": FakeSetup()})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        assert not isinstance(pilot.app.screen, SetupScreen)
