@@ -56,7 +56,7 @@ def _bar(row: Row, top: float, scale: float, colour: int) -> str:
     if rate.count > 1:
         low = _LABEL + rate.low * scale
         shapes.append(
-            f'<path class="range" d="M{low:.1f} {middle:.1f}H{end:.1f}M{low:.1f} {middle - 4:.1f}v8'
+            f'<path d="M{low:.1f} {middle:.1f}H{end:.1f}M{low:.1f} {middle - 4:.1f}v8'
             f'M{end:.1f} {middle - 4:.1f}v8" fill="none"/>'
         )
     speedup = f", {row.speedup.median:.2f}×" if row.speedup else ""

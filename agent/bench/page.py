@@ -71,9 +71,15 @@ def _table(rows: Sequence[Row]) -> str:
     lines = []
     for row in rows:
         cells = zip(_cells(row), _COLUMNS, strict=True)
-        line = "".join(f"<td{_text_class(text)}>{escape(cell)}</td>" for cell, (_, text) in cells)
+        line = "".join(f"<td{_text_class(text)}>{_with_range(cell)}</td>" for cell, (_, text) in cells)
         lines.append(f"<tr{' class=overall' if row.label == OVERALL else ''}>{line}</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _with_range(cell: str) -> str:
+    """The part in brackets goes below, so that twelve columns fit on a screen."""
+    middle, bracket, rest = cell.partition(" (")
+    return escape(middle) + (f'<br><span class="range">{escape(rest.rstrip(")*"))}</span>' if bracket else "")
 
 
 def _text_class(is_text: bool) -> str:
@@ -86,8 +92,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.server,
         row.label,
         f"{row.samples}{f' ({row.failed} failed)' if row.failed else ''}",
-        spread(row.prompt_rate, 1) + mark,
-        spread(row.decode_rate) + mark,
+        spread(row.prompt_rate, 1, mark),
+        spread(row.decode_rate, 2, mark),
         spread(row.latency, 1),
         NOT_KNOWN if row.drafted is None else str(row.drafted),
         NOT_KNOWN if row.accepted is None else str(row.accepted),

@@ -20,7 +20,7 @@ NASTY = "</pre><script>alert('x')</script> $title & \ud800"
 class Reader(HTMLParser):
     """Collects tags, and complains about one that is closed but not open."""
 
-    VOID = frozenset({"meta", "line", "rect", "path"})
+    VOID = frozenset({"meta", "line", "rect", "path", "br"})
 
     def __init__(self) -> None:
         super().__init__()
