@@ -23,6 +23,8 @@ _FOREIGN_VOCABULARY = re.compile(r"draft vocabs are not compatible|draft model v
 _NO_SPECULATION = re.compile(r"failed to initialize speculative decoding context: (.+)")
 _SYNTHETIC = "synthetic speculative acceptance is enabled"
 _NO_GPU = re.compile(r"no usable GPU found")
+_TWICE = re.compile(r"DEPRECATED: argument '(\S+)' specified multiple times")
+_USELESS = re.compile(r"DEPRECATED: (?:argument )?'?(--?[\w-]+)'? (?:is|has been) (.+)")
 _LINE = re.compile(r"^[\d.]+ E (.*)$", re.MULTILINE)
 _LONGEST_LINE = 200
 _MOST_LINES = 3
@@ -67,6 +69,7 @@ def findings_after_start(
     found = [_speculation(profile, log_text, slots or (), drafted), _length_of_drafts(profile, log_text)]
     found += [_not_asked_for(profile, slots or (), drafted), _context(profile, log_text, props, slots or ())]
     found += [_slots(profile, props), _synthetic(log_text), _gpu(profile, log_text)]
+    found += [_twice(log_text), _deprecated(log_text)]
     return [one for one in found if one is not None] + _other_errors(log_text)
 
 
@@ -202,6 +205,22 @@ def _gpu(profile: Profile, log_text: str) -> Finding | None:
         f"gpu_layers = {asked} has no effect: the server finds no GPU that it can use",
         "install a build for your GPU with `agent server install`, and check the driver with `agent doctor`",
     )
+
+
+def _twice(log_text: str) -> Finding | None:
+    flags = list(dict.fromkeys(_TWICE.findall(log_text)))
+    if not flags:
+        return None
+    message = f"{', '.join(flags)} is given more than once: the last value counts"
+    return Finding("warning", "flag-twice", message, "take it out of extra_args")
+
+
+def _deprecated(log_text: str) -> Finding | None:
+    found = _USELESS.search(log_text)
+    if found is None:
+        return None
+    message = f"the server says that {found[1]} is {found[2].strip().rstrip('.')}"
+    return Finding("info", "flag-deprecated", message, "take it out of extra_args")
 
 
 def _other_errors(log_text: str) -> list[Finding]:

@@ -28,3 +28,9 @@ def test_first_lines_of_many_unknown_errors_are_shown_once_each():
     log = "\n".join(f"0.1 E odd: number {number // 2}" for number in range(20))
     found = findings_after_start(profile, log, None, None, None)
     assert [one.message for one in found] == [f"the server reports: odd: number {n}" for n in range(3)]
+
+
+def test_port_that_would_wrap_around_is_refused_by_the_profile():
+    table = {"name": "p", "engine": "llama-server", "target": {"file": "t.gguf"}, "port": 99999}
+    with pytest.raises(ValueError, match="port\n.*less than or equal to 65535"):
+        Profile.model_validate(table)
