@@ -136,6 +136,8 @@ class UnattendedSession:
     def _moved(self, serving: Serving, endpoint: Endpoint) -> None:
         """Another server answers from now on; it is looked after at the end."""
         self._endpoint, self._plain = endpoint, serving
+        if serving.degraded:
+            self._speed = None  # there is no draft any more that could be to blame
         self._store.hide(endpoint.api_key)
 
     def _announce(self, protocol: str) -> None:

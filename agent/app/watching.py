@@ -52,8 +52,10 @@ class SpeedGuard:
         if not self._serving.is_managed:
             return "start that server without drafting to compare"
         plain = plain_profile(self._serving)
-        name = f"--profile {plain}, or " if plain else ""
-        return f'to go without the draft: {name}server.fallback = "plain"'
+        ways = [f"--profile {plain}"] if plain else []
+        changeable = self._serving.without_draft() is not None
+        ways.append('server.fallback = "plain"' if changeable else 'speculation.kind = "none" in a profile')
+        return f"to go without the draft: {', or '.join(ways)}"
 
     async def go_plain(self, endpoint: Endpoint, progress: Progress) -> "PlainServer | None":
         """Puts a server without the draft in the place of the present one.
@@ -105,9 +107,13 @@ def guard_for(
     stored: Callable[[Endpoint], Baseline | None] | None = None,
 ) -> SpeedGuard:
     """The guard of a session with that server. Only servers that draft, as far as is known, are watched."""
-    drafts = bool(serving.profile.speculation.kinds) or endpoint.fingerprint is None
-    baseline = (stored or stored_baseline)(endpoint) if drafts else None
-    return SpeedGuard(serving, SpeedWatch(baseline) if drafts else None)
+    foreign = endpoint.fingerprint is None
+    if not foreign and not serving.profile.speculation.kinds:
+        return SpeedGuard(serving, None)
+    baseline = (stored or stored_baseline)(endpoint)
+    if foreign and baseline is not None and baseline.accept_rate is None:
+        baseline = None  # it may not draft at all, and nobody could say
+    return SpeedGuard(serving, SpeedWatch(baseline))
 
 
 def stored_baseline(endpoint: Endpoint) -> Baseline | None:

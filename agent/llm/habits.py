@@ -22,6 +22,10 @@ _REFUSES = re.compile(
     r"|not (?:permitted|allowed|supported|known|a valid)|(?:does not|doesn't) support|no such field",
     re.IGNORECASE,
 )
+_REFUSES_WITHOUT_A_NAME = re.compile(
+    r"extra (?:input|field|param)|unknown (?:field|argument|param|name)|unrecogni[sz]ed|additional propert",
+    re.IGNORECASE,
+)
 # vLLM: `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`;
 # Ollama: `... does not support tools`; llama-server: `tools param requires --jinja flag`.
 _NO_TOOLS = re.compile(
@@ -122,7 +126,8 @@ class ServerHabits:
         named = {name for name in optional if re.search(rf"\b{re.escape(name)}\b", said)}
         if named & _ONLY_LLAMA.keys():
             named |= optional & _ONLY_LLAMA.keys()
-        dropped = named or (optional & _ONLY_LLAMA.keys())
+        unnamed = optional & _ONLY_LLAMA.keys() if _REFUSES_WITHOUT_A_NAME.search(said) else set()
+        dropped = named or unnamed
         if not dropped:
             return ""
         self._dropped |= dropped

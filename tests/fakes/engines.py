@@ -30,7 +30,7 @@ class Habits:
 
     `tools` says whether chats may have tools, `schemas` whether replies can be bound; `usage` whether tokens
     are counted. `other_tokens` are generated for somebody else during each chat. With `whole_calls` a tool
-    call comes in one piece, as from Ollama.
+    call comes in one piece, as from Ollama. `complaint` is the body of a 400 to every chat.
     """
 
     kind: Kind
@@ -48,6 +48,7 @@ class Habits:
     whole_calls: bool = False
     capabilities: Sequence[str] = ("completion", "tools")
     parameters: str = ""
+    complaint: Any = None
 
 
 @dataclass
@@ -195,6 +196,8 @@ def check_request(habits: Habits, body: Mapping[str, Any]) -> None:
         raise RefusalError(
             404, {"error": {"message": f'model "{name}" not found', "type": "not_found_error"}}
         )
+    if habits.complaint is not None:
+        raise RefusalError(400, habits.complaint)
     unknown = [one for one in body if one in habits.refused]
     if "reasoning_content" in habits.refused and any("reasoning_content" in one for one in body["messages"]):
         unknown.append("reasoning_content")

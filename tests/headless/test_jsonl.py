@@ -131,6 +131,14 @@ def test_what_was_not_measured_is_null():
             "decode 10.0 tok/s · measured here",
         ),
         (StepStats(source="measured"), ""),
+        (
+            StepStats(drafted=40, accepted=10, draft_source="engine metrics"),
+            "acceptance 25% (10/40 drafted tokens, engine metrics)",
+        ),
+        (
+            StepStats(engine_acceptance=0.5, draft_source="engine metrics"),
+            "acceptance 50% (engine metrics)",
+        ),
     ],
 )
 def test_figures_in_words_leave_out_what_there_is_not(stats: StepStats, line: str):

@@ -189,6 +189,61 @@ async def test_model_that_is_not_served_is_said_in_one_line(other_engine: StartE
     assert reply.error == 'the server does not serve that model: model "local" not found'
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "Requested token count exceeds the model's maximum context length of 4096 tokens.",
+        "The number of tokens to keep from the initial prompt is greater than the context length.",
+    ],
+)
+async def test_prompt_that_does_not_fit_is_an_overflow_in_every_engines_words(
+    words: str, other_engine: StartEngine, connect: Connect
+):
+    reply = await asks(connect, other_engine("vllm", complaint={"object": "error", "message": words})).ask()
+    assert (reply.stop_reason, reply.error) == ("overflow", words)
+
+
+@pytest.mark.parametrize(
+    ("complaint", "words"),
+    [
+        ({"detail": [{"loc": ["body", "messages"], "msg": "Field required"}]}, "Field required"),
+        ({"error": "a plain text"}, "a plain text"),
+        ({"object": "error", "message": "of an older kind"}, "of an older kind"),
+        ([], "HTTP 400"),
+        ("words alone", "words alone"),
+    ],
+)
+async def test_refusal_is_told_in_the_servers_words_whatever_its_form(
+    complaint: Any, words: str, other_engine: StartEngine, connect: Connect
+):
+    items = await asks(connect, other_engine("bare", complaint=complaint)).items()
+    assert words in reply_in(items).error
+    assert notices(items) == []
+
+
+async def test_refusal_that_names_no_field_drops_those_of_llama_server_once(
+    other_engine: StartEngine, connect: Connect
+):
+    server = other_engine("bare", complaint={"error": {"message": "Unrecognized request argument supplied"}})
+    items = await asks(connect, server).items()
+    assert len(notices(items)) == 1
+    assert len(server.bodies) == 2
+    assert reply_in(items).stop_reason == "error"
+
+
+async def test_limit_is_sent_by_the_name_that_the_server_asks_for(
+    other_engine: StartEngine, connect: Connect
+):
+    words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+    server = other_engine("bare", complaint={"error": {"message": words}})
+    items = await asks(connect, server).items()
+    assert "max_completion_tokens" in notices(items)[0]
+    assert server.bodies[1]["max_completion_tokens"] == 500
+    assert "max_tokens" not in server.bodies[1]
+
+
 def with_way_out(server: EngineServer, protocol: Any, other: Any, **options: Any) -> ChatModel:
     connection = Connection(
         base_url=server.url, api_key="", model=server.habits.models[0], retry_seconds=0.0, **options
