@@ -52,7 +52,7 @@ class Document:
     def append(self, block: Block) -> None:
         block.index = len(self.blocks)
         self.blocks.append(block)
-        self._heights.append(block.estimate(self.width))
+        self._heights.append(max(block.estimate(self.width), 1))
 
     def extend(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
@@ -73,7 +73,7 @@ class Document:
         self._forget(self.blocks[index])
         self.blocks[index].index = -1
         self.blocks[index : index + 1] = blocks
-        self._heights[index : index + 1] = [block.estimate(self.width) for block in blocks]
+        self._heights[index : index + 1] = [max(block.estimate(self.width), 1) for block in blocks]
         for place in range(index, len(self.blocks)):
             self.blocks[place].index = place
         self._invalidate(index)
@@ -83,7 +83,7 @@ class Document:
         if block.index < 0:
             return
         if not block.is_rendered:
-            self._set_height(block.index, block.estimate(self.width))
+            self._set_height(block.index, max(block.estimate(self.width), 1))
             self._changed(self.top_of(block.index))
             return
         self._lay_out(block)
@@ -113,7 +113,7 @@ class Document:
             self._forget(block)
         self.width = width
         self._changed(0)
-        self._heights = [block.estimate(width) for block in self.blocks]
+        self._heights = [max(block.estimate(width), 1) for block in self.blocks]
         self._invalidate(0)
 
     def at(self, row: int) -> int:
@@ -136,16 +136,21 @@ class Document:
         is_cut = first > self.top_of(anchor)
         below = self.blocks[anchor + 1] if anchor + 1 < len(self.blocks) else None
         before = self.top_of(anchor + 1)
+        after: int | None = None
         index = anchor
         while index < len(self.blocks) and self.top_of(index) <= last:
-            inner = self.blocks[index].unfold() if not self.blocks[index].is_rendered else None
+            block = self.blocks[index]
+            if block is below:
+                after = self.top_of(index)  # now, as it may be replaced by its pieces
+            inner = block.unfold() if not block.is_rendered else None
             if inner is not None:
                 self.replace(index, inner)
                 continue
-            self._show(self.blocks[index])
+            self._show(block)
             index += 1
+        if after is None:
+            after = self.top_of(below.index) if below is not None else self.height
         self._trim()
-        after = self.top_of(below.index) if below is not None else self.height
         return after - before if is_cut else 0
 
     def plain_text(self) -> str:

@@ -26,7 +26,7 @@ class UserText(Block):
         self.is_open = False
 
     def estimate(self, width: int) -> int:
-        rows = self.text.count("\n") + 1 + len(self.text) // prose_cells(width) - 2
+        rows = self.text.count("\n") + 1 + len(self.text) // (prose_cells(width) - 2)
         return 1 + (rows if self.is_open else min(rows, _SHOWN_USER_ROWS + 1))
 
     def render(self, width: int) -> list[Line]:
@@ -89,7 +89,7 @@ class Reasoning(Block):
     def estimate(self, width: int) -> int:
         if not self.is_open:
             return 2
-        return 2 + len(self._lines) + self._characters // prose_cells(width) - 2
+        return 2 + len(self._lines) + self._characters // (prose_cells(width) - 2)
 
     def summary(self) -> str:
         parts = ["thinking" if self.is_running else "thought"]

@@ -120,7 +120,7 @@ def _wide_word_rows(text: str, width: int) -> list[Row]:
     since = 0  # cells from there on
     for begin, end, cells in split_graphemes(text)[0]:
         if used + cells > width and begin > start:
-            if text[begin] == " ":
+            if text[begin:end] == " ":
                 rows.append((start, begin))
                 start, used, chance, since = end, 0, -1, 0
                 continue
