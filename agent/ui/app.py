@@ -51,7 +51,8 @@ MakeConversation = Callable[[], Widget]
 class AgentApp(App[str]):
     """Its result is the id of the session that was open at the end, empty when there was none.
 
-    `make_conversation` builds the view of the conversation; the default loads the real one.
+    `make_conversation` builds the view of the conversation; the default loads the real one. `write` takes
+    what goes to the terminal beside the screen (bell, clipboard).
     """
 
     CSS_PATH = "app.tcss"
@@ -72,11 +73,13 @@ class AgentApp(App[str]):
         options: UiOptions,
         make_conversation: MakeConversation | None = None,
         clock: Callable[[], float] = time.monotonic,
+        write: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__()
         terminal_keys.teach()
         self.options = options
         self.clock = clock
+        self._write = write
         self._make_conversation = make_conversation
         for theme in OURS:
             self.register_theme(theme)
@@ -235,7 +238,9 @@ class AgentApp(App[str]):
         self._knows_focus = True
 
     def write_to_terminal(self, sequence: str) -> None:
-        if self._driver is not None and sequence and not self.is_headless:
+        if self._write is not None and sequence:
+            self._write(sequence)
+        elif self._driver is not None and sequence and not self.is_headless:
             self._driver.write(sequence)
 
     # -- what the person does ------------------------------------------------------------------------

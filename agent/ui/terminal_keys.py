@@ -19,4 +19,4 @@ SEQUENCES: dict[str, tuple[ExtraKey, ...]] = {
 
 def teach() -> None:
     """Adds the sequences to Textual's table, which it offers no other way to extend."""
-    cast(dict[str, Any], ANSI_SEQUENCES_KEYS).update(SEQUENCES)
+    cast("dict[str, Any]", ANSI_SEQUENCES_KEYS).update(SEQUENCES)

@@ -62,11 +62,12 @@ class Rig:
     options: dict[str, Any] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
     openings: list[Opening] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
     conversation: PlainConversation = field(default_factory=PlainConversation)
 
     def __post_init__(self) -> None:
         options = {"workspace": Path("/home/me/project"), "open_session": self._open, **self.options}
-        self.app = AgentApp(UiOptions(**options), lambda: self.conversation, self.clock)
+        self.app = AgentApp(UiOptions(**options), lambda: self.conversation, self.clock, self.sent.append)
 
     async def _open(self, opening: Opening) -> SessionHandle:
         self.openings.append(opening)

@@ -388,9 +388,7 @@ async def test_a_flood_of_text_leaves_keys_their_turn():
 
 
 async def test_the_last_reply_is_copied():
-    sent: list[str] = []
     rig = Rig()
-    rig.app.write_to_terminal = sent.append
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         rig.handle.emit(AssistantReplied(text="the answer", reasoning=""))
@@ -398,13 +396,11 @@ async def test_the_last_reply_is_copied():
         rig.app.submit("/copy", "now")
         await rest(pilot)
         assert rig.lines[0].startswith("Copied the last reply (10 characters)")
-        assert any("\x1b]52;" in sequence for sequence in sent)
+        assert any("\x1b]52;" in sequence for sequence in rig.sent)
 
 
 async def test_a_long_turn_that_ends_rings_and_a_short_one_does_not():
-    sent: list[str] = []
     rig = Rig()
-    rig.app.write_to_terminal = sent.append
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         for seconds in (1, 60):
@@ -413,7 +409,7 @@ async def test_a_long_turn_that_ends_rings_and_a_short_one_does_not():
             rig.clock.now += seconds
             rig.handle.emit(DONE)
             await rest(pilot)
-        assert sent == ["\a"]
+        assert rig.sent == ["\a"]
 
 
 async def test_the_turns_are_shown_and_saved(tmp_path: Path):
