@@ -15,4 +15,5 @@ KEYS: tuple[Binding, ...] = (
     Binding("c", "copy_block", "Copy block", id="conversation.copy"),
     Binding("y", "copy_code", "Copy code", id="conversation.copy-code"),
     Binding("t", "toggle_reasoning", "Thoughts", id="conversation.reasoning"),
+    Binding("escape,tab,q", "leave", "Back to the input", id="conversation.leave"),
 )

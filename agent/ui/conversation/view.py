@@ -29,19 +29,14 @@ from textual.timer import Timer
 from agent.core.events import Event
 from agent.ui.conversation import card
 from agent.ui.conversation.block import Block
+from agent.ui.conversation.chooser import Chooser
 from agent.ui.conversation.document import Document
 from agent.ui.conversation.keys import KEYS
-from agent.ui.conversation.line import Line
-from agent.ui.conversation.look import Look, look_of
-from agent.ui.conversation.pieces import Code, whole_code
-from agent.ui.conversation.strips import marked, selected_text, strip_of
+from agent.ui.conversation.look import look_of
+from agent.ui.conversation.pace import Pace
+from agent.ui.conversation.painter import Painter
+from agent.ui.conversation.strips import selected_text
 from agent.ui.conversation.transcript import Transcript, merged
-
-FRAME_SECONDS = 0.05
-"""Shortest time between two flushes."""
-_FIRST_SECONDS = 0.01  # until what comes after a pause is shown
-_SHARE_OF_TIME = 4  # a flush that took long is followed by this many times its own time without one
-_KEPT_STRIPS = 2000
 
 
 class ConversationView(ScrollView, can_focus=True):
@@ -81,6 +76,12 @@ class ConversationView(ScrollView, can_focus=True):
 
         follows: bool
 
+    @dataclass
+    class Left(Message):
+        """The person goes back to the input field, where `typed` belongs."""
+
+        typed: str = ""
+
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, **names: Any) -> None:
         """`clock` gives seconds that only go forward; `names` are Textual's `id`, `name` and `classes`."""
         super().__init__(**names)
@@ -89,14 +90,12 @@ class ConversationView(ScrollView, can_focus=True):
         self._transcript = Transcript(self._document, self._clock)
         self._inbox: list[Event] = []
         self._flush_timer: Timer | None = None
-        self._flushed_at = 0.0
-        self._flush_took = 0.0
+        self._pace = Pace()
         self._spinner: Timer | None = None
         self._follows = True
         self._settling = False
-        self._chosen: Block | None = None
-        self._look: Look | None = None
-        self._strips: list[Line] = []
+        self._chooser = Chooser(self._document)
+        self._painter: Painter | None = None
 
     # What the shell calls
 
@@ -115,7 +114,7 @@ class ConversationView(ScrollView, can_focus=True):
         return self._document.rendered_blocks
 
     def show(self, event: Event) -> None:
-        """Takes one event; it is on the screen within about `FRAME_SECONDS`. Cheap enough for every token."""
+        """Takes one event; it is on the screen a frame later. Cheap enough for every token."""
         self._inbox.append(event)
         if self._flush_timer is None and self.is_attached:
             self._schedule_flush()
@@ -135,8 +134,8 @@ class ConversationView(ScrollView, can_focus=True):
         self._document.note_all_changed()
         self._transcript = Transcript(self._document, self._clock)
         self._transcript.opens_reasoning = opens
-        self._chosen = None
-        self._strips.clear()
+        self._chooser = Chooser(self._document)
+        self._forget_look()
         self._follow(True)
         self._settle()
 
@@ -175,17 +174,15 @@ class ConversationView(ScrollView, can_focus=True):
             self._flush_timer = None
         self._take_inbox()
         self._settle()
-        self._flushed_at = time.monotonic()
-        self._flush_took = self._flushed_at - started
+        self._pace.note(started, time.monotonic())
         if self._spinner is not None and self._transcript.running:
             self._spinner.resume()
 
     # From events to rows
 
     def _schedule_flush(self) -> None:
-        pause = max(FRAME_SECONDS, _SHARE_OF_TIME * self._flush_took)
-        due = self._flushed_at + pause - time.monotonic()
-        self._flush_timer = self.set_timer(max(due, _FIRST_SECONDS), self.flush, name="conversation flush")
+        pause = self._pace.pause_from(time.monotonic())
+        self._flush_timer = self.set_timer(pause, self.flush, name="conversation flush")
 
     def _take_inbox(self) -> None:
         inbox, self._inbox = self._inbox, []
@@ -296,50 +293,30 @@ class ConversationView(ScrollView, can_focus=True):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        look = self._present_look()
+        painter = self._present_painter()
         row = self.scroll_offset.y + y
         line = self._document.line(row)
-        width = self._document.width
         if line is None:
-            return Strip.blank(self.size.width, look.base)
-        strip = line.strip
-        chosen = self._chosen is not None and self._is_chosen(row)
-        selection = self.text_selection
-        if chosen or selection is not None:
-            strip = strip_of(marked(line, row, selection, is_chosen=chosen), line.fill, width, look)
-        elif strip is None or strip.cell_length != width:
-            strip = line.strip = strip_of(line.spans, line.fill, width, look)
-            self._keep_strip(line)
+            return painter.blank(self.size.width)
+        is_chosen = self._chooser.has_row(row)
+        strip = painter.strip(line, row, self._document.width, self.text_selection, is_chosen=is_chosen)
         return strip.apply_offsets(0, row)
 
-    def _keep_strip(self, line: Line) -> None:
-        self._strips.append(line)
-        if len(self._strips) > _KEPT_STRIPS:
-            for old in self._strips[: _KEPT_STRIPS // 2]:
-                old.strip = None
-            del self._strips[: _KEPT_STRIPS // 2]
-
-    def _present_look(self) -> Look:
-        if self._look is None:
+    def _present_painter(self) -> Painter:
+        if self._painter is None:
             theme = self.app.current_theme
-            self._look = look_of(self.app.theme_variables, dark=theme.dark, ansi=theme.ansi)
-            self._look.names["selected"] = self.screen.get_component_rich_style("screen--selection")
-        return self._look
+            look = look_of(self.app.theme_variables, dark=theme.dark, ansi=theme.ansi)
+            look.names["selected"] = self.screen.get_component_rich_style("screen--selection")
+            self._painter = Painter(look)
+        return self._painter
 
     def _forget_look(self) -> None:
-        self._look = None
-        for line in self._strips:
-            line.strip = None
-        self._strips.clear()
+        if self._painter is not None:
+            self._painter.forget()
+            self._painter = None
         self.refresh()
 
     # Choosing, opening, copying
-
-    def _is_chosen(self, row: int) -> bool:
-        block = self._chosen
-        if block is None or block.index < 0:
-            return False
-        return self._document.at(row) == block.index and row - self._document.top_of(block.index) >= block.gap
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected rows as text, for Textual's own copying."""
@@ -374,22 +351,14 @@ class ConversationView(ScrollView, can_focus=True):
 
     def action_choose(self, direction: int) -> None:
         """Marks the next block that can be copied or opened, the last one in view to begin with."""
-        document = self._document
-        if not len(document):
-            return
-        if self._chosen is not None and self._chosen.index >= 0:
-            index = self._chosen.index + direction
-        else:
-            index = document.at(round(self.scroll_y) + self._visible_rows - 1)
-        if not 0 <= index < len(document):
-            return
-        inner = document.blocks[index].unfold()
-        if inner is not None:
-            document.replace(index, inner)
-            index += len(inner) - 1 if direction < 0 else 0
-        self._chosen = document.blocks[index]
-        self._bring_into_view(self._chosen)
-        self.refresh()
+        block = self._chooser.move(direction, self._last_visible_row)
+        if block is not None:
+            self._bring_into_view(block)
+            self.refresh()
+
+    @property
+    def _last_visible_row(self) -> int:
+        return round(self.scroll_y) + self._visible_rows - 1
 
     def _bring_into_view(self, block: Block) -> None:
         document = self._document
@@ -404,8 +373,9 @@ class ConversationView(ScrollView, can_focus=True):
             self._go_to(end - self._visible_rows)
 
     def action_toggle_block(self) -> None:
-        if self._chosen is not None and self._chosen.index >= 0:
-            self._toggle(self._chosen)
+        block = self._chooser.block
+        if block is not None:
+            self._toggle(block)
 
     def _toggle(self, block: Block) -> None:
         if not block.toggle():
@@ -423,23 +393,27 @@ class ConversationView(ScrollView, can_focus=True):
 
     def action_copy_block(self) -> None:
         """Asks for the chosen block in the clipboard, for the last reply if none is chosen."""
-        block = self._chosen if self._chosen is not None and self._chosen.index >= 0 else None
-        if isinstance(block, Code):
-            text = whole_code(self._document.blocks, block)
-        else:
-            text = block.copy_text() if block is not None else self.copy_last()
-        if text:
-            self.post_message(self.CopyRequested(text))
+        self._ask_to_copy(self._chooser.text(self.copy_last()))
 
     def action_copy_code(self) -> None:
         """Asks for the chosen code block, or the last one at or above the end of the view."""
-        document = self._document
-        if self._chosen is not None and self._chosen.index >= 0:
-            start = self._chosen.index
-        else:
-            start = document.at(round(self.scroll_y) + self._visible_rows - 1)
-        for index in range(start, -1, -1):
-            block = document.blocks[index]
-            if isinstance(block, Code):
-                self.post_message(self.CopyRequested(whole_code(self._document.blocks, block)))
-                return
+        self._ask_to_copy(self._chooser.code(self._last_visible_row))
+
+    def _ask_to_copy(self, text: str) -> None:
+        if text:
+            self.post_message(self.CopyRequested(text))
+
+    def action_leave(self) -> None:
+        """Gives the focus back, and lets go of the chosen block."""
+        self._chooser.clear()
+        self.refresh()
+        self.post_message(self.Left())
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character and event.key not in self.screen.active_bindings:
+            event.stop()
+            self.post_message(self.Left(event.character))
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        self.post_message(self.Left(event.text))
