@@ -1,0 +1,109 @@
+"""Writes a trained drafter as a GGUF file of architecture `dflash`.
+
+    python export.py --target MODEL.gguf --drafter drafter.pt --out drafter.gguf [--type q8_0]
+
+The tokenizer is the target's, with the token that stands for a gap added as its mask token.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy
+import torch
+from target import LAYER_NAMES, shape_of
+
+_TOKENIZER_KEYS = (
+    "tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens", "tokenizer.ggml.token_type",
+    "tokenizer.ggml.merges", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
+    "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id",
+)  # fmt: skip
+_TYPES = {
+    "f16": gguf.GGMLQuantizationType.F16,
+    "q8_0": gguf.GGMLQuantizationType.Q8_0,
+    "q5_0": gguf.GGMLQuantizationType.Q5_0,
+    "q4_0": gguf.GGMLQuantizationType.Q4_0,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--drafter", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--type", choices=sorted(_TYPES), default="q8_0")
+    parser.add_argument("--name", default="SmolLM2 135M Instruct DFlash")
+    arguments = parser.parse_args()
+    reader = gguf.GGUFReader(arguments.target)
+    state = torch.load(arguments.drafter, map_location="cpu", weights_only=True)
+    plan, weights = state["plan"], state["drafter"]
+    writer = gguf.GGUFWriter(arguments.out, "dflash")
+    _add_shape(writer, reader, plan, arguments.name)
+    _copy_tokenizer(writer, reader)
+    writer.add_mask_token_id(plan["mask"])
+    tensors = {
+        "fc.weight": weights["fc.weight"],
+        "enc.output_norm.weight": weights["enc_output_norm"],
+        "output_norm.weight": weights["output_norm"],
+    }
+    for number in range(plan["layers"]):
+        for name in (*LAYER_NAMES, "attn_q_norm", "attn_k_norm"):
+            key = f"layers.{number}.{name}"
+            tensors[f"blk.{number}.{name}.weight"] = weights.get(key, weights.get(f"{key}.weight"))
+    for name, tensor in tensors.items():
+        _add(writer, name, tensor.float().numpy(), _TYPES[arguments.type])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    print(f"{arguments.out}: {arguments.out.stat().st_size / 1e6:.1f} MB")
+
+
+def _add_shape(writer: gguf.GGUFWriter, reader: gguf.GGUFReader, plan: dict[str, Any], name: str) -> None:
+    shape = shape_of(reader)
+    writer.add_name(name)
+    writer.add_license("apache-2.0")
+    writer.add_block_count(plan["layers"])
+    writer.add_context_length(int(reader.fields["llama.context_length"].contents()))
+    writer.add_embedding_length(shape.width)
+    writer.add_feed_forward_length(shape.inner)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_key_length(shape.head)
+    writer.add_value_length(shape.head)
+    writer.add_layer_norm_rms_eps(shape.epsilon)
+    writer.add_rope_freq_base(shape.rope_base)
+    writer.add_uint32("dflash.block_size", plan["block"])
+    writer.add_array("dflash.target_layers", list(plan["taps"]))
+
+
+def _copy_tokenizer(writer: gguf.GGUFWriter, reader: gguf.GGUFReader) -> None:
+    for key in _TOKENIZER_KEYS:
+        field = reader.fields.get(key)
+        if field is None:
+            continue
+        value = field.contents()
+        if isinstance(value, list):
+            writer.add_array(key, value)
+        elif isinstance(value, str):
+            writer.add_string(key, value)
+        else:
+            writer.add_uint32(key, value)
+
+
+def _add(
+    writer: gguf.GGUFWriter, name: str, values: numpy.ndarray, wanted: gguf.GGMLQuantizationType
+) -> None:
+    if values.ndim == 1:
+        writer.add_tensor(name, values.astype(numpy.float32))
+    elif wanted == gguf.GGMLQuantizationType.F16:
+        writer.add_tensor(name, values.astype(numpy.float16))
+    else:
+        writer.add_tensor(name, gguf.quantize(values, wanted), raw_dtype=wanted)
+
+
+if __name__ == "__main__":
+    main()
