@@ -34,9 +34,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=8000, help="prompts to answer")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--new-tokens", type=int, default=384)
-    parser.add_argument(
-        "--seconds", type=float, default=0.0, help="begin no further part after that, 0 = all"
-    )
+    parser.add_argument("--seconds", type=float, default=0.0, help="begin no part after that, 0 = all")
     arguments = parser.parse_args()
     begin = time.monotonic()
     device = torch.device(arguments.device)
