@@ -78,6 +78,7 @@ class BuildOrder:
         """Where this source is built this way."""
         what = [source.identity, self.tools.backend, self.tools.architectures, self.tools.generator]
         what += [str(self.tools.nvcc), str(self.web_page)]
+        what += [json.dumps(dict(self.tools.language_flags), sort_keys=True)]
         what += [json.dumps(dict(self.release.definitions), sort_keys=True)]
         key = hashlib.sha256("\n".join(what).encode("utf-8")).hexdigest()[:12]
         return self.work_folder / f"{self.release.name}-{self.release.version}-{key}"
@@ -199,7 +200,7 @@ def _configure(folder: Path, order: BuildOrder, report: Report) -> dict[str, str
     source, tools = folder / "source", order.tools
     lists = [source / "CMakeLists.txt", source / "ggml" / "CMakeLists.txt"]
     text = re.sub(r"option\((\w+)\s+", r"option(\1 ", "\n".join(map(_text, lists)))
-    flags = definitions(
+    flags = dict(tools.language_flags) | definitions(
         order.release, tools.backend, tools.architectures, web_page=order.web_page, source_options=text
     )
     if tools.nvcc and tools.backend == "cuda":

@@ -67,7 +67,7 @@ def explain_end(record: Record) -> ServerError | None:
     quoted = f": {failure.line}" if failure.line else ""
     return ServerError(
         f"the server of profile {record.profile!r} is gone: {failure.summary}{quoted}",
-        f"start again to get a new one (log: {record.log_file})",
+        f"{failure.remedy}; the next start brings a new one (log: {record.log_file})",
     )
 
 

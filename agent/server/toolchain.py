@@ -31,6 +31,8 @@ _BUILD_BYTES: dict[Backend, int] = {
 }
 """Source and build tree together. The first was measured, the others are estimates on the safe side."""
 
+_NO_AMX = ("-mno-amx-tile", "-mno-amx-int8", "-mno-amx-bf16")
+
 _JOB_BYTES: dict[Backend, int] = {"cuda": 3_000_000_000, "rocm": 3_000_000_000}
 _USUAL_JOB_BYTES = 1_500_000_000
 
@@ -97,7 +99,10 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """All that a build needs. `architectures` is for CUDA, as cmake wants them; `versions` is for people."""
+    """All that a build needs. `architectures` is for CUDA, as cmake wants them; `versions` is for people.
+
+    `language_flags` has cmake's definitions of the compilers' own flags, those of the environment included.
+    """
 
     backend: Backend
     cmake: Path
@@ -107,6 +112,7 @@ class Toolchain:
     nvcc: Path | None = None
     architectures: str = ""
     versions: str = ""
+    language_flags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -176,6 +182,7 @@ def find_toolchain(backend: Backend, hardware: Hardware, system: System, *, need
         nvcc=nvcc,
         architectures=architectures,
         versions=", ".join(filter(None, (_first_line(tool, system) for tool in (compiler, cmake)))),
+        language_flags=_language_flags(system),
     )
 
 
@@ -216,6 +223,29 @@ def _compiler(system: System) -> Path | None:
         if named
         else next(filter(None, map(system.find, ("c++", "g++", "clang++"))), None)
     )
+
+
+def _language_flags(system: System) -> dict[str, str]:
+    """Flags that keep AMX out of a build for x86, before the person's own, which have the last word.
+
+    `-march=native` takes AMX when the processor announces it. There are virtual machines that announce it and
+    do not let programs use it: the server then dies at its first quantised matrix. Consumer processors have
+    none, so little is lost. A compiler that refuses these flags is too old for AMX or builds for no x86.
+    """
+    languages = (
+        ("CMAKE_C_FLAGS", "c", "CC", ("cc", "gcc", "clang"), "CFLAGS"),
+        ("CMAKE_CXX_FLAGS", "c++", "CXX", ("c++", "g++", "clang++"), "CXXFLAGS"),
+    )
+    flags: dict[str, str] = {}
+    for definition, language, variable, usual, own in languages:
+        named = system.environment.get(variable, "").split()
+        compiler = system.find(named[0]) if named else next(filter(None, map(system.find, usual)), None)
+        if compiler is None:
+            continue
+        trial = [str(compiler), *named[1:], *_NO_AMX, "-Werror", "-x", language, "-E", os.devnull]
+        if system.run(trial, _PROBE_SECONDS) is not None:
+            flags[definition] = " ".join([*_NO_AMX, system.environment.get(own, "")]).strip()
+    return flags
 
 
 def _cuda(hardware: Hardware, system: System, lacks: list[Lack]) -> tuple[Path | None, str]:

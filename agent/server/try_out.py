@@ -1,10 +1,11 @@
 """Tries a llama-server that was just built: what it says about itself, and whether it can compute.
 
 The model is one of random numbers, so this needs no download and says nothing about quality or speed; it
-shows that the program loads a model, uses its backend and answers a request.
+shows that the program loads a quantised model, computes with it on its backend, and answers a request.
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -20,6 +21,16 @@ from agent.server.program import end_with_children
 from agent.server.sources import CancelledError
 from agent.server.tiny_model import write_tiny_model
 
+_PROMPT = "abababababababab"
+"""Longer than a few tokens, because matrices have other code for a batch than for one token."""
+
+_HINT = "build it again with --force, or for the processor alone with --cpu"
+_CRASH_HINT = (
+    "it computes with instructions that this machine does not run, or its source or compiler has a fault; "
+    "try another version or compiler (CC, CXX), or --cpu in place of a GPU"
+)
+_CRASHED = "crashed"
+_CRASHES = ("SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT")
 _TOKENS = 4
 _POLL_SECONDS = 0.1
 _REQUEST_SECONDS = 60.0
@@ -76,7 +87,7 @@ def try_out(
             )
             try:
                 _wait_until_ready(child, port, folder / "log", time.monotonic() + ready_seconds, cancelled)
-                tokens = _request(port, folder / "log")
+                tokens = _request(child, port, folder / "log")
             finally:
                 end_with_children(child, _STOP_SECONDS)
     where = "the GPU" if gpu else "the processor"
@@ -93,18 +104,22 @@ def _wait_until_ready(
         if cancelled():
             raise CancelledError
         if child.poll() is not None:
-            raise _failure(f"the built server ended with status {child.returncode} instead of starting", log)
+            raise _failure(f"the built server {_end_of(child.returncode)} instead of starting", log)
         if time.monotonic() > limit:
             raise _failure("the built server did not become ready in time", log)
         time.sleep(_POLL_SECONDS)
 
 
-def _request(port: int, log: Path) -> int:
+def _request(child: "subprocess.Popen[bytes]", port: int, log: Path) -> int:
     """How many tokens came back."""
-    body = {"prompt": "ab", "n_predict": _TOKENS, "ignore_eos": True, "temperature": 0}
+    body = {"prompt": _PROMPT, "n_predict": _TOKENS, "ignore_eos": True, "temperature": 0}
     try:
         status, answer = request_json(port, "POST", "/completion", "none", body, _REQUEST_SECONDS)
     except OSError as error:
+        # The connection can break a moment before the process is gone.
+        with suppress(subprocess.TimeoutExpired):
+            ended = _end_of(child.wait(_STOP_SECONDS))
+            raise _failure(f"the built server {ended} at its first request", log) from error
         raise _failure(f"the built server broke off its first answer ({error})", log) from error
     tokens = 0
     with suppress(KeyError, TypeError, ValueError):
@@ -114,16 +129,25 @@ def _request(port: int, log: Path) -> int:
     return tokens
 
 
+def _end_of(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"{_CRASHED} ({name})" if name in _CRASHES else f"was ended by {name}"
+
+
 def _failure(what: str, log: Path) -> ServerError:
     lines: Sequence[str] = ()
     with suppress(OSError):
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     telling = [line for line in lines if " E " in line or "error" in line.lower() or "GGML_ASSERT" in line]
-    last = (telling or lines or [""])[-1].strip()[:300]
-    return ServerError(
-        f"{what}: {last}" if last else what,
-        "build it again with --force, or for the processor alone with --cpu",
-    )
+    crashed = _CRASHED in what
+    # The last line before a crash is about something else and would only mislead.
+    last = (telling or ([] if crashed else lines) or [""])[-1].strip()[:300]
+    return ServerError(f"{what}: {last}" if last else what, _CRASH_HINT if crashed else _HINT)
 
 
 def runs_from(folder: Path) -> list[int]:

@@ -24,3 +24,10 @@ def test_the_model_of_random_numbers_is_a_proper_file(tmp_path: Path):
     write_tiny_model(tmp_path / "b.gguf")
     assert (tmp_path / "a.gguf").read_bytes() == (tmp_path / "b.gguf").read_bytes()
     assert read_model(tmp_path / "a.gguf").architecture == "llama"
+
+
+def test_the_model_of_random_numbers_takes_the_kernels_of_quantised_models(tmp_path: Path):
+    write_tiny_model(tmp_path / "a.gguf")
+    matrices = [one for one in read_model(tmp_path / "a.gguf").tensors if len(one.dimensions) == 2]
+    assert {one.type_name for one in matrices} == {"Q8_0", "Q4_0"}
+    assert all(size % 32 == 0 for one in matrices if one.name.startswith("blk.") for size in one.dimensions)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -100,6 +101,7 @@ def test_the_note_says_what_it_was_made_of(bench: Bench):
     assert note["definitions"]["LLAMA_CURL"] == "OFF"
     assert note["definitions"]["LLAMA_USE_PREBUILT_UI"] == "OFF"
     assert "LLAMA_OPENSSL" not in note["definitions"]  # this source has no such option
+    assert note["definitions"]["CMAKE_CXX_FLAGS"] == "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
     assert note["backend"] == "CPU"
 
 
@@ -191,6 +193,19 @@ def test_a_built_program_that_does_not_start_is_not_installed(bench: Bench):
     error = bench.failure()
     assert "ended with status" in error.message
     assert "no kernel image" in error.message
+    assert installed(bench.root / "servers") == []
+
+
+def test_a_built_program_that_crashes_is_said_with_the_signal_and_what_may_be_wrong(bench: Bench):
+    make_switches(bench, die_loading="", exit_signal=signal.SIGSEGV.value)
+    error = bench.failure()
+    assert error.message == "the built server crashed (SIGSEGV) instead of starting"
+    assert "instructions that this machine does not run" in error.hint
+
+
+def test_a_built_program_that_ends_at_its_first_request_is_not_installed(bench: Bench):
+    make_switches(bench, die_in_stream=1)
+    assert bench.failure().message.startswith("the built server was ended by SIGKILL at its first request")
     assert installed(bench.root / "servers") == []
 
 

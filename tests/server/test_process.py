@@ -253,6 +253,7 @@ async def test_end_of_a_running_server_is_explained(plan: MakePlan):
     error = explain_end(record)
     assert error is not None
     assert "is gone: it was killed" in error.message
+    assert error.hint.startswith("close other programs, lower `context`")
 
 
 async def test_draft_model_that_does_nothing_is_reported(plan: MakePlan):

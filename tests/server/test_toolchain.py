@@ -1,5 +1,6 @@
 """What is missing for a build, and the one command that brings it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -152,6 +153,38 @@ def test_the_graphics_processor_decides_what_computes(tmp_path: Path):
     assert choose_backend(machine(), system(tools, platform="darwin")) == "metal"
     tools.add("hipcc")
     assert choose_backend(machine(RADEON), system(tools)) == "rocm"
+
+
+def test_a_build_leaves_amx_out_and_keeps_the_flags_of_the_person(tmp_path: Path):
+    tools = make_tools(tmp_path)
+    tools.add("cc")
+    environment = {"PATH": str(tmp_path), "CFLAGS": '-g -DX="a  b"', "CXXFLAGS": "-g"}
+    found = find_toolchain("cpu", machine(), system(tools, environment=environment), needs_git=False)
+    assert found.language_flags == {
+        "CMAKE_C_FLAGS": '-mno-amx-tile -mno-amx-int8 -mno-amx-bf16 -g -DX="a  b"',
+        "CMAKE_CXX_FLAGS": "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16 -g",
+    }
+
+
+def test_a_compiler_that_does_not_know_amx_gets_no_flags_about_it(tmp_path: Path):
+    tools = make_tools(tmp_path)
+    tools.add("old-cc")
+
+    def run(command: Sequence[str], seconds: float) -> str | None:
+        refuses = Path(command[0]).name == "old-cc" and "-mno-amx-tile" in command
+        return None if refuses else answer(command, seconds)
+
+    environment = {"PATH": str(tmp_path), "CC": "old-cc -m64"}
+    found = find_toolchain("cpu", machine(), system(tools, environment=environment, run=run), needs_git=False)
+    assert list(found.language_flags) == ["CMAKE_CXX_FLAGS"]
+
+
+def test_a_real_compiler_uses_no_amx_even_for_the_processor_that_is_there():
+    found = find_toolchain("cpu", machine(), System(), needs_git=False)
+    flags = found.language_flags.get("CMAKE_CXX_FLAGS", "").split()
+    macros = run_program(["c++", *flags, "-march=native", "-x", "c++", "-dM", "-E", os.devnull], 30)
+    assert macros
+    assert "__AMX" not in macros
 
 
 def test_compilers_at_a_time_follow_cores_and_memory():
