@@ -86,6 +86,29 @@ def run_bench(
     return exit_code(result)
 
 
+def bench_briefly(
+    request: BenchRequest,
+    watch: Callable[[Step], None],
+    say: Callable[[str], None],
+    serve: Callable[[LoadedSettings], Serving] = choose,
+) -> BenchResult:
+    """Measures and remembers the speed, as `run_bench` does, without table and report.
+
+    Raises:
+        UsageError: as `run_bench`.
+        AgentError: a raw reply cannot be written.
+    """
+    prompts = _prompts(request)
+    chosen = contestants(request, lambda event: watch(Step(event.state, event.detail, 0, 0)), serve)
+    folder = ReportFolder.create(
+        ensure_private_folder(state_folder()) / "bench", datetime.now().strftime("%Y%m%d-%H%M%S")
+    )
+    result = _empty_result(request, prompts, chosen)
+    asyncio.run(_measure_all(request, prompts, chosen, result, folder, watch))
+    _remember(result, say)
+    return result
+
+
 def exit_code(result: BenchResult) -> int:
     """0 when every server was measured; interrupted, or the code of the first failure otherwise."""
     if result.is_interrupted:
