@@ -167,7 +167,11 @@ def parse_help(text: str, version: str = "", source: str = "") -> Capabilities:
 
 
 def _completed(found: Capabilities, dialect: DialectName) -> Capabilities:
-    """Adds what the help of a family leaves unsaid: lists of values, and ik's flags with hidden values."""
+    """Adds what the help of a family leaves unsaid: lists of values, and ik's flags with hidden values.
+
+    BeeLlama 0.3.1 offers a list of kinds, of which its server looks at the last one only (`type()` in
+    common/common.h), and a DFlash drafter replaces the list.
+    """
     known = built_in(dialect)
     values = {flag: known.values[flag] for flag in known.values if found.knows(flag)} | dict(found.values)
     hidden = (found.switches & known.valued) - known.switches if dialect == "ik" else frozenset()
@@ -175,7 +179,7 @@ def _completed(found: Capabilities, dialect: DialectName) -> Capabilities:
     return Capabilities(
         dialect, found.source, found.version, found.switches - hidden, found.valued | hidden | unlisted,
         values, {**known.removed, **found.removed} if dialect == "ik" else found.removed,
-        found.stage_keys, found.combines,
+        found.stage_keys, found.combines and dialect != "bee-0.3",
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ KV_BLOCK_BYTES: dict[str, float] = {
     "f16": 64,
     "bf16": 64,
     "q8_0": 34,
-    "q8_KV": 32,
+    "q8_KV": 34,
     "q6_1": 28,
     "q6_0": 26,
     "q5_1": 24,
@@ -44,9 +44,13 @@ KV_BLOCK_BYTES: dict[str, float] = {
     "kvarn3": 13.5,
     "kvarn2": 9.5,
 }
-"""Bytes of 32 elements. Types of forks by the structures in `ggml-common.h` of BeeLlama (whose `turbo` types
-have blocks of 128) and ik_llama.cpp; `kvarn` by what BeeLlama 0.4 reports for its type of 4 bits: 0.375 bits
-of scales for each element. The exact ends that it keeps beside those are small and left out."""
+"""Bytes of 32 elements. Those of forks were read in their sources and not measured with a running server:
+
+- `turbo`: blocks of 128 in ggml/src/ggml-common.h of BeeLlama 0.3.1 (34, 50 and 66 bytes; with `_tcq` 36 and
+  52) and of its preview of 0.3.2 (`turbo4_tcq`, 68).
+- `kvarn`, and `q2_0` to `q6_1`: the same preview. A record (src/llama-kv-cache-kvarn.cpp) holds 128 tokens of
+  128 elements and 768 bytes of scales. 384 tokens of each stream, kept as f16 beside it, are left out.
+- `q8_KV`: ik_llama.cpp has 8 bytes more for each row (ggml/src/ggml.c), which is a head; 128 wide here."""
 FULL_PRECISION = ("f32", "f16", "bf16")
 _BLOCK = 32
 _CELLS_TOGETHER = 256

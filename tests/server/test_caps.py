@@ -75,6 +75,13 @@ def test_form_of_the_hint_says_whether_kinds_can_be_combined(name: str, combines
     assert parse_help(help_of(name)).combines is combines
 
 
+def test_list_of_kinds_that_beellama_0_3_1_does_not_act_on_is_no_combination():
+    own = "--spec-dflash-cross-ctx N   x\n--spec-type none,draft-simple,ngram-mod,dflash   some\n"
+    found = parse_help(f"{ESSENTIAL}{own}")
+    assert found.spec_types == ("none", "draft-simple", "ngram-mod", "dflash")
+    assert (found.dialect, found.combines) == ("bee-0.3", False)
+
+
 def test_removed_flag_is_none_and_names_what_replaced_it():
     found = parse_help(help_of("llama.cpp"))
     assert not found.knows("--draft-max")
