@@ -26,6 +26,11 @@ def add_actions(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "when it does not fit.",
     )
     fit.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
+    fit.add_argument(
+        "--online",
+        action="store_true",
+        help="of files that are not here fetch the header alone (at most 16 MB each, from Hugging Face)",
+    )
     fit.add_argument("--json", action="store_true", help="the figures as JSON on stdout")
     fit.set_defaults(func=run_fit)
 
@@ -104,14 +109,19 @@ def run_open(arguments: argparse.Namespace) -> int:
 def run_fit(arguments: argparse.Namespace) -> int:
     """Prints what a profile would take, before anything is started or downloaded."""
     from agent.config.load import find_project_root, load_settings
-    from agent.resources import config_folder, profiles_folder
+    from agent.resources import cache_folder, config_folder, profiles_folder
     from agent.server.fit_report import fit_report, render_fit
     from agent.server.hardware import detect_hardware
     from agent.server.profile_files import load_profile
 
     profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
     models = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings.models.folder
-    report = fit_report(profile, models, detect_hardware(models))
+    headers = None
+    if arguments.online and not all(file.path_in(models).is_file() for file in profile.model_files):
+        from agent.server.distant_header import headers_from_hub
+
+        headers = headers_from_hub(profile, cache_folder() / "headers")
+    report = fit_report(profile, models, detect_hardware(models), headers=headers)
     if arguments.json:
         import json
         from dataclasses import asdict

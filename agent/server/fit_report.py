@@ -1,6 +1,6 @@
 """Whether the server of a profile fits into this machine, as a report for a person."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -66,13 +66,19 @@ class FitReport:
 
 
 def fit_report(
-    profile: Profile, models_folder: Path, hardware: Hardware, *, gpu: bool | None = None
+    profile: Profile,
+    models_folder: Path,
+    hardware: Hardware,
+    *,
+    gpu: bool | None = None,
+    headers: Mapping[str, Path] | None = None,
 ) -> FitReport:
     """Estimates what a profile's server needs and compares it with what `hardware` has now.
 
     Args:
         gpu: whether the engine can use a GPU; None = only an engine that is not the embedded one, whose
             usual build cannot.
+        headers: for model files that are not here, by their names in the profile, where their headers are.
 
     Raises:
         UsageError: the profile starts no server.
@@ -83,9 +89,9 @@ def fit_report(
             f"profile {profile.name!r} uses a server that runs elsewhere, there is nothing to fit",
             "choose a profile with a [target] table",
         )
-    target = read_model(_find(profile.target, models_folder))
+    target = read_model(_find(profile.target, models_folder, headers or {}))
     of_draft = profile.draft if profile.uses_draft_model else None
-    draft = read_model(_find(of_draft, models_folder)) if of_draft else None
+    draft = read_model(_find(of_draft, models_folder, headers or {})) if of_draft else None
     shape, draft_shape = shape_of(target), shape_of(draft) if draft else None
     use_gpu = bool(hardware.gpus) and (profile.engine != "embedded" if gpu is None else gpu)
     budget = Budget(hardware.vram_free if use_gpu else 0, hardware.ram_available, hardware.unified_memory)
@@ -178,15 +184,18 @@ def shown_size(size: int) -> str:
     return f"{size / _GIB:.2f} GiB"
 
 
-def _find(file: ModelFile, models_folder: Path) -> Path:
+def _find(file: ModelFile, models_folder: Path, headers: Mapping[str, Path]) -> Path:
     """Where the file lies. It is not verified: its header is all that is needed."""
     copies = (Path(source.path).expanduser() for source in file.sources if source.kind == "file")
     for path in (file.path_in(models_folder), *copies):
         if path.is_file():
             return path
+    if file.file in headers:
+        return headers[file.file]
     size = f"; it has {shown_size(file.bytes)}" if file.bytes else ""
     raise ModelFileError(
-        f"the model file {file.path_in(models_folder)} is not there{size}", "get it with `agent model pull`"
+        f"the model file {file.path_in(models_folder)} is not there{size}",
+        "get it with `agent model pull`, or plan with its header alone: `agent server fit --online`",
     )
 
 

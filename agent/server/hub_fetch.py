@@ -6,6 +6,7 @@ memory. `hf_hub_download` would start again from nothing after an interruption (
 since huggingface_hub 2), so the file is read from the same address with a range.
 
 With `describe` in the order it only prints what the hub says about the file: its sha256, size and commit.
+With `first_bytes` it stops after so many.
 
 Exit status 0: the partial file is complete. Otherwise the last line on stderr is the reason.
 """
@@ -37,7 +38,7 @@ def main() -> int:
         part = Path(order["part"])
         before = _size(part)
         try:
-            reason = _append(get_session(), url, build_hf_headers(), part)
+            reason = _append(get_session(), url, build_hf_headers(), part, order.get("first_bytes"))
         except OSError as error:
             return _fail(error.strerror or str(error))
         except Exception as error:  # whatever the HTTP client raises: it is the reason
@@ -65,13 +66,13 @@ def _describe(url: str) -> int:
     return 0
 
 
-def _append(session: Any, url: str, headers: dict[str, str], part: Path) -> str:
-    """Reads the rest of the file; the reason when the server refuses."""
+def _append(session: Any, url: str, headers: dict[str, str], part: Path, first_bytes: int | None) -> str:
+    """Reads the rest of the file, or of its first bytes; the reason when the server refuses."""
     have = _size(part)
     starter = os.getppid()
     headers = {**headers, "accept-encoding": "identity"}
-    if have:
-        headers["range"] = f"bytes={have}-"
+    if have or first_bytes:
+        headers["range"] = f"bytes={have}-{first_bytes - 1 if first_bytes else ''}"
     timeout = (CONNECT_SECONDS, READ_SECONDS, READ_SECONDS, CONNECT_SECONDS)
     with session.stream("GET", url, headers=headers, timeout=timeout, follow_redirects=True) as answer:
         status = answer.status_code
@@ -86,6 +87,9 @@ def _append(session: Any, url: str, headers: dict[str, str], part: Path) -> str:
                 if os.getppid() != starter:
                     return "the program that wanted the file is gone"
                 file.write(chunk)
+                # A server may know no ranges and send all of it.
+                if first_bytes and file.tell() >= first_bytes:
+                    break
     return ""
 
 

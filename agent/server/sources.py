@@ -30,7 +30,7 @@ Progress = Callable[[int, int, str], None]
 _WATCH_SECONDS = 0.2
 _CHUNK_BYTES = 1024 * 1024
 _SPARE_BYTES = 32 * 1024 * 1024
-_QUIET_HUB = {
+QUIET_HUB = {
     "HF_HUB_DISABLE_XET": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -139,10 +139,10 @@ def fetch_from_hub(source: HubSource, fetch: Fetch) -> None:
         return
     fetch.require_space(fetch.total - fetch.have())
     label = f"Hugging Face {source.repo}"
-    order = json.dumps({**_hub_order(source, fetch.wanted), "part": str(fetch.part)})
+    order = json.dumps({**hub_order(source, fetch.wanted), "part": str(fetch.part)})
     fetch.progress(fetch.have(), fetch.total, label)
     status, output = _run_watched(
-        [*fetch.means.hub_command, order], _QUIET_HUB, fetch, fetch.have, label, base=0
+        [*fetch.means.hub_command, order], QUIET_HUB, fetch, fetch.have, label, base=0
     )
     if status != 0:
         _raise_if_disk_full(output, fetch)
@@ -155,13 +155,13 @@ def describe_on_hub(source: HubSource, wanted: ModelFile, means: Means) -> tuple
     Raises:
         SourceFailedError: the hub cannot be reached, or does not say.
     """
-    order = json.dumps({**_hub_order(source, wanted), "describe": True})
+    order = json.dumps({**hub_order(source, wanted), "describe": True})
     try:
         done = subprocess.run(
             [*means.hub_command, order],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env={**means.environment, **_QUIET_HUB},
+            env={**means.environment, **QUIET_HUB},
             timeout=means.first_byte_seconds,
             check=False,
         )
@@ -180,7 +180,7 @@ def describe_on_hub(source: HubSource, wanted: ModelFile, means: Means) -> tuple
         raise SourceFailedError(reason or "the hub says nothing about the file") from error
 
 
-def _hub_order(source: HubSource, wanted: ModelFile) -> dict[str, str]:
+def hub_order(source: HubSource, wanted: ModelFile) -> dict[str, str]:
     return {
         "repo": source.repo,
         "file": source.file or Path(wanted.file).name,

@@ -43,8 +43,8 @@ def running_hub(hub: FakeHub) -> Iterator[FakeHub]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-            body = hub.content[start:]
+            start, _, last = (wanted or "bytes=0-").removeprefix("bytes=").partition("-")
+            body = hub.content[int(start) : int(last) + 1 if last else None]
             self.send_response(206 if wanted else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
