@@ -10,41 +10,41 @@ from agent.ui.widgets.menu import Choice
 
 if TYPE_CHECKING:
     from agent.ui.app import AgentApp
+    from agent.ui.desk import Desk
 
 
-async def run_command(app: "AgentApp", line: str) -> None:
+async def run_command(desk: "Desk", line: str) -> None:
     """Runs a line such as `/resume 3f2`. Raises AgentError."""
     command, argument = parse(line)
-    await command.run(app.host, argument)
+    await command.run(desk.host, argument)
 
 
-async def run_shell(app: "AgentApp", text: str) -> None:
+async def run_shell(desk: "Desk", text: str) -> None:
     """Runs `!command` in the session, or `!!command` outside of the conversation. Raises AgentError."""
     command = text.lstrip("!").strip()
-    if app.bridge is not None:
-        # Its events show the command and its output while it runs; the message for the model says it again.
-        app.bridge.expect(f"`{command}`")
-    await app.live.service("shell", command=command, context=not text.startswith("!!"))
+    # Its events show the command and its output while it runs; the message for the model says it again.
+    desk.bridge.expect(f"`{command}`")
+    await desk.live.service("shell", command=command, context=not text.startswith("!!"))
 
 
-async def choose_command(app: "AgentApp") -> None:
-    chosen = await app.host.pick("Commands", [choice(command) for command in ALL])
+async def choose_command(app: "AgentApp", desk: "Desk") -> None:
+    chosen = await desk.host.pick("Commands", [choice(command) for command in ALL])
     if chosen is None:
         return
     if chosen.value.endswith(" "):
         app.prompt.show_text(chosen.value)
     else:
-        await run_command(app, chosen.value)
+        await run_command(desk, chosen.value)
 
 
-async def search_history(app: "AgentApp") -> None:
+async def search_history(app: "AgentApp", desk: "Desk") -> None:
     entries = [Choice(text, one_line(text)) for text in app.past.newest_first()]
-    chosen = await app.host.pick("What was sent in this project", entries)
+    chosen = await desk.host.pick("What was sent in this project", entries)
     if chosen is not None:
         app.prompt.show_text(chosen.value)
 
 
-async def edit_outside(app: "AgentApp") -> None:
+async def edit_outside(app: "AgentApp", _desk: "Desk") -> None:
     """Raises UsageError: there is no editor, or it failed."""
     command = editor_command(os.environ)
     text = app.prompt.pastes.expand(app.prompt.text)

@@ -9,7 +9,7 @@ import importlib
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
@@ -21,28 +21,27 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent.ui import terminal_keys
-from agent.ui.entry.completion import completable
+from agent.ui.conversation.keys import KEYS
 from agent.ui.entry.draft import DraftFile
 from agent.ui.entry.history import InputHistory
+from agent.ui.keys import described, first_keys
 from agent.ui.options import Opening, UiOptions
 from agent.ui.themes import OURS, theme_for
 from agent.ui.welcome import welcome
+from agent.ui.widgets.hint_line import HintLine, hints_for
 from agent.ui.widgets.menu import Menu
 from agent.ui.widgets.prompt import Prompt, When
 from agent.ui.widgets.status_bar import StatusBar
 
 if TYPE_CHECKING:
-    from agent.core.events import ApprovalRequest, Event, TurnFinished
-    from agent.core.handle import SessionFacts, SessionMode
-    from agent.ui.bridge import Bridge
-    from agent.ui.completer import Completer
-    from agent.ui.live import LiveSession
+    from agent.core.handle import SessionFacts
+    from agent.ui.conversation.view import ConversationView
+    from agent.ui.desk import Desk
     from agent.ui.widgets.approval import ApprovalPanel
 
-FRAME_SECONDS = 0.1
-IDLE_SECONDS = 2.0
 DRAFT_SECONDS = 0.4
 QUIT_SECONDS = 2.0
+MESSAGE_SECONDS = 4.0
 LOW_ROWS = 20
 
 MakeConversation = Callable[[], Widget]
@@ -91,12 +90,13 @@ class AgentApp(App[str]):
         self._drafts = DraftFile(folder, os.getpid())
         self.menu = Menu()
         self.prompt = Prompt(self.past, self.menu, options.keys)
+        self.hints = HintLine()
         self.status = StatusBar()
         self._quit_asked_at: float | None = None
         self._knows_focus = False
-        self.bridge: Bridge | None = None
-        self.live: LiveSession
-        self._completer: Completer
+        self._said = 0
+        self._keys = first_keys([*Prompt.BINDINGS, *self.BINDINGS, *KEYS], options.keys)
+        self.desk: Desk | None = None
         self._early: list[tuple[str, When]] = []
 
     # -- what is on the screen ---------------------------------------------------------------------
@@ -105,7 +105,9 @@ class AgentApp(App[str]):
         yield Vertical(Static(welcome(self.options.workspace), id="welcome"), id="conversation-slot")
         with Vertical(id="bottom"):
             yield self.menu
-            yield self.prompt
+            with Vertical(id="entry"):
+                yield self.prompt
+                yield self.hints
             yield self.status
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -118,14 +120,18 @@ class AgentApp(App[str]):
 
     @property
     def facts(self) -> "SessionFacts | None":
-        live = getattr(self, "live", None)
-        return live.handle.facts if live is not None and live.handle is not None else None
+        return self.desk.facts if self.desk is not None else None
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether the terminal tells that it has the focus."""
+        return self._knows_focus and self.app_focus
 
     def on_mount(self) -> None:
         self.prompt.focus()
         self._take_signals()
-        self._frames = self.set_interval(FRAME_SECONDS, self.refresh_status, pause=True)
         self._draft_timer = self.set_interval(DRAFT_SECONDS, self._save_draft, pause=True)
+        self.watch(self.main, "focused", self.show_hints, init=True)
         self.call_after_refresh(self._begin)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -152,14 +158,19 @@ class AgentApp(App[str]):
         draft = await asyncio.to_thread(self._drafts.take_abandoned)
         if draft is not None:
             self.prompt.show_draft(draft)
-            self.status.say("The text that was not sent last time is back")
-            self.set_timer(4, lambda: self.status.say(""))
-        assembly = await asyncio.to_thread(importlib.import_module, "agent.ui.assembly")
-        await assembly.assemble(self, self._make_conversation)
-        self.set_interval(IDLE_SECONDS, self.refresh_status)
-        self.run_worker(self._open(self.options.opening), group="open", exit_on_error=False)
+            self.say("The text that was not sent last time is back")
+        module = await asyncio.to_thread(importlib.import_module, "agent.ui.desk")
+        self.desk = await module.make_desk(self, self._make_conversation)
+        early, self._early = self._early, []
+        for text, when in early:
+            self.submit(text, when)
+        self._complete_now()
+        self.run_worker(self.open_session(self.options.opening), group="open", exit_on_error=False)
 
-    async def _open(self, opening: Opening) -> None:
+    async def open_session(self, opening: Opening) -> None:
+        """Fetches what is missing, if the person wants it, and opens a session."""
+        if self.desk is None:
+            return
         setup = self.options.setup
         if setup is not None:
             from agent.ui.screens.setup import SetupScreen
@@ -167,69 +178,30 @@ class AgentApp(App[str]):
             missing = await setup.missing(opening.profile)
             if any(item.can_fetch for item in missing):
                 await self.push_screen_wait(SetupScreen(setup, opening.profile, missing))
-        await self.live.open(opening)
+        await self.desk.live.open(opening)
         if self.options.loaded is not None:
             self.options.loaded()
 
-    def adopt(self, bridge: "Bridge", live: "LiveSession", completer: "Completer") -> None:
-        """Takes over what was loaded after the first paint, and sends what was entered before."""
-        self.bridge, self.live, self._completer = bridge, live, completer
-        early, self._early = self._early, []
-        for text, when in early:
-            self.submit(text, when)
-        self._complete_now()
+    # -- what is said beside the conversation ----------------------------------------------------------
 
-    # -- what the session tells ----------------------------------------------------------------------
+    def say(self, text: str, seconds: float = MESSAGE_SECONDS) -> None:
+        """Shows `text` instead of the status bar for a while."""
+        self._said += 1
+        number = self._said
+        self.status.say(text)
+        self.set_timer(seconds, lambda: self.status.say("") if number == self._said else None)
 
-    def show(self, event: "Event") -> None:
-        if self.bridge is not None:
-            self.bridge.show(event)
-            self._frames.resume()
-
-    def show_typed(self, text: str) -> None:
-        """Shows what the person typed that is no message to the model."""
-        if self.bridge is not None:
-            self.bridge.show_typed(text)
-
-    def refresh_status(self) -> None:
-        if self.bridge is None:
-            return
-        from agent.ui.status import segments
-
-        figures = self.bridge.meter.figures()
-        self.status.show(segments(self.facts, figures, self.bridge.server_detail))
-        if not figures.is_running:
-            self._frames.pause()
-
-    def session_changed(self) -> None:
-        """A session was opened, closed or could not be opened."""
-        self._show_waiting()
-        if self.bridge is not None:
-            self._frames.resume()
-            self.refresh_status()
-
-    def on_request(self, request: "ApprovalRequest") -> None:
-        if self.prompt.has_focus and not self.prompt.text:
-            self.panel.focus()
-        self._call_attention(f"agent asks: {request.tool}")
-
-    def on_turn_finished(self, event: "TurnFinished") -> None:
-        elapsed = self.bridge.meter.figures().elapsed if self.bridge else None
-        if elapsed is not None and elapsed >= self.options.long_turn_seconds:
-            self._call_attention(f"agent: {event.detail or event.reason}")
-        self.refresh_status()
-
-    @property
-    def panel(self) -> "ApprovalPanel":
-        from agent.ui.widgets.approval import ApprovalPanel
-
-        return self.main.query_one(ApprovalPanel)
-
-    def _call_attention(self, text: str) -> None:
-        from agent.ui.attention import signal as signal_for
-
-        if not (self._knows_focus and self.app_focus):
-            self.write_to_terminal(signal_for(self.options.notify, text, os.environ))
+    def show_hints(self) -> None:
+        """The keys that matter now."""
+        desk = self.desk
+        found = hints_for(
+            lambda name: self._keys.get(name, ""),
+            is_running=desk is not None and desk.live.is_running,
+            is_asking=desk is not None and bool(desk.panel.display),
+            has_conversation=desk is not None and desk.has_conversation,
+            in_conversation=desk is not None and self.main.focused is desk.conversation,
+        )
+        self.hints.show(found, is_more=desk is not None and not desk.follows)
 
     def on_app_focus(self) -> None:
         self._knows_focus = True
@@ -243,91 +215,57 @@ class AgentApp(App[str]):
         elif self._driver is not None and sequence and not self.is_headless:
             self._driver.write(sequence)
 
+    def copy_text(self, text: str) -> None:
+        """Copies by every way there is, and says how."""
+        if self.desk is None:
+            return
+        how = self.desk.host.copy(text)
+        lost = "The terminal takes no text that long; /export writes the session to a file"
+        self.say(f"Copied {len(text):,} characters, {how}" if how else lost)
+
     # -- what the person does ------------------------------------------------------------------------
+
+    def submit(self, text: str, when: When) -> None:
+        """Acts on a whole text of the input field, now or as soon as that is possible."""
+        if self.desk is None:
+            self._early.append((text, when))
+        else:
+            self.desk.submit(text, when)
 
     @on(Prompt.Sent)
     def _sent(self, message: Prompt.Sent) -> None:
         self._drafts.remove()
-        if self.bridge is None:
-            self._early.append((message.text, message.when))
-        else:
-            self.submit(message.text, message.when)
-
-    def submit(self, text: str, when: When) -> None:
-        """Acts on a whole text of the input field: a command, a shell line, or a message."""
-        from agent.ui import actions
-        from agent.ui.commands.catalogue import looks_like_command
-
-        if looks_like_command(text.strip()):
-            self.in_background(actions.run_command(self, text))
-        elif text.startswith("!") and text.lstrip("! \n"):
-            self.in_background(actions.run_shell(self, text))
-        else:
-            self.send(text, when)
-
-    def send(self, text: str, when: When) -> None:
-        if self.bridge is None:
-            return
-        live = self.live
-        if not live.is_running and not live.waiting:
-            self.bridge.echo(text)
-        live.send(text, when)
-        if live.handle is None and not live.is_opening and live.has_failed:
-            self.in_background(self._open(self.options.opening))
-        self._show_waiting()
-        self._frames.resume()
-
-    @property
-    def host(self) -> Any:
-        from agent.ui.host import AppHost
-
-        return AppHost(self)
-
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs `work` beside the screen; what goes wrong becomes a line in the conversation."""
-        self.run_worker(self._guarded(work), exit_on_error=False)
-
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        from agent.core.errors import AgentError
-
-        try:
-            await work
-        except AgentError as error:
-            self.host.tell(f"{error.message}\n{error.hint}".strip(), "error")
-        except OSError as error:
-            self.host.tell(f"that did not work: {error}", "error")
+        self.submit(message.text, message.when)
 
     @on(Prompt.Completing)
-    def _completing(self) -> None:
-        self._complete_now()
-
     def _complete_now(self) -> None:
-        if self.bridge is not None:
-            target = completable(self.prompt.before_cursor)
-            self.run_worker(self._completer.complete(target), group="complete", exclusive=True)
+        if self.desk is not None:
+            self.desk.complete()
 
     @on(Prompt.Wanted)
     def _wanted(self, message: Prompt.Wanted) -> None:
-        if message.what == "interrupt":
-            self.interrupt()
-        elif message.what == "quit":
+        desk = self.desk
+        if message.what == "quit":
             self._start_leaving()
         elif message.what == "stop":
             self.action_stop()
-        elif message.what == "question":
-            if self.bridge is not None and self.panel.display:
-                self.panel.focus()
+        elif desk is None:
+            return
+        elif message.what == "interrupt":
+            desk.interrupt()
+        elif message.what == "beside":
+            desk.focus_beside_input()
         else:
             from agent.ui import actions
 
             work = actions.search_history if message.what == "history" else actions.edit_outside
-            self.in_background(work(self))
+            desk.in_background(work(self, desk))
 
-    # The panel is imported after the first paint, so these are found by their names.
+    # Panel and conversation are imported after the first paint, so these are found by their names.
 
     def on_approval_panel_answered(self, message: "ApprovalPanel.Answered") -> None:
-        if self.bridge is not None and self.live.handle is not None:
-            self.live.handle.answer(message.request_id, message.answer)
+        if self.desk is not None:
+            self.desk.answer(message.request_id, message.answer)
 
     def on_approval_panel_typed(self, message: "ApprovalPanel.Typed") -> None:
         self.prompt.focus()
@@ -335,97 +273,82 @@ class AgentApp(App[str]):
 
     def on_approval_panel_left(self, message: "ApprovalPanel.Left") -> None:
         self.prompt.focus()
-        if message.what == "interrupt":
-            self.interrupt()
+        if message.what == "interrupt" and self.desk is not None:
+            self.desk.interrupt()
+
+    def on_conversation_view_left(self, message: "ConversationView.Left") -> None:
+        self.prompt.focus()
+        if message.typed:
+            self.prompt.take_paste(message.typed)
+
+    def on_conversation_view_copy_requested(self, message: "ConversationView.CopyRequested") -> None:
+        self.copy_text(message.text)
+
+    def on_conversation_view_follow_changed(self, message: "ConversationView.FollowChanged") -> None:
+        if self.desk is not None:
+            self.desk.follows = message.follows
+            self.show_hints()
 
     @on(Prompt.Changed)
     def _typed(self) -> None:
+        self.main.query_one("#entry").set_class(self.prompt.has_class("-shell"), "-shell")
         self._draft_timer.resume()
 
     def _save_draft(self) -> None:
         self._drafts.save(self.prompt.draft())
         self._draft_timer.pause()
 
-    def interrupt(self) -> None:
-        """Ends the turn, and puts what was queued back where it was typed."""
-        if self.bridge is None:
-            return
-        queued = self.live.interrupt()
-        if queued:
-            self.prompt.put_before("\n\n".join(queued))
-        self._show_waiting()
+    async def leave(self) -> None:
+        """Saves what was typed, lets go of the session and ends."""
+        self._drafts.save(self.prompt.draft())
+        facts = self.facts
+        self.status.say("Closing the session …")
+        if self.desk is not None:
+            await self.desk.live.close()
+        if not self.prompt.text:
+            self._drafts.remove()
+        self.exit(facts.session_id if facts else "")
 
-    def _show_waiting(self) -> None:
-        if self.bridge is not None and self.live.handle is None:
-            self.bridge.show_waiting(self.live.waiting[1:])
-
-    async def reopen(self, opening: Opening) -> None:
-        """Closes this session and opens another on a clean screen."""
-        if self.bridge is None:
-            return
-        await self.live.close()
-        self.bridge.clear()
-        await self.live.open(opening)
-
-    def set_mode(self, mode: "SessionMode") -> None:
-        if self.bridge is not None and self.live.handle is not None:
-            self.live.handle.set_mode(mode)
-            self.refresh_status()
+    # -- keys ----------------------------------------------------------------------------------------
 
     def action_next_mode(self) -> None:
-        from agent.core.handle import MODES
-
-        facts = self.facts
-        if facts is not None and len(self.screen_stack) == 1:
-            self.set_mode(MODES[(MODES.index(facts.mode) + 1) % len(MODES)])
+        if self.desk is not None and len(self.screen_stack) == 1:
+            self.desk.next_mode()
 
     def action_stop(self) -> None:
         """First clears the field, then interrupts, then asks for a second press, then quits."""
         selected = self.screen.get_selected_text()
         if selected:
-            self.host.copy(selected)
+            self.copy_text(selected)
             self.screen.clear_selection()
         elif self.prompt.text:
             self.prompt.empty()
         elif self._quit_asked_at is not None and self.clock() - self._quit_asked_at < QUIT_SECONDS:
             self._start_leaving()
         else:
-            is_running = self.bridge is not None and self.live.is_running
-            if is_running:
-                self.interrupt()
+            if self.desk is not None and self.desk.live.is_running:
+                self.desk.interrupt()
             self._quit_asked_at = self.clock()
-            self.status.say("Ctrl+C again quits")
-            self.set_timer(QUIT_SECONDS, lambda: self.status.say(""))
-
-    async def leave(self) -> None:
-        """Saves what was typed, lets go of the session and ends."""
-        self._drafts.save(self.prompt.draft())
-        facts = self.facts
-        self.status.say("Closing the session …")
-        if self.bridge is not None:
-            await self.live.close()
-        if not self.prompt.text:
-            self._drafts.remove()
-        self.exit(facts.session_id if facts else "")
+            self.say("Ctrl+C again quits", QUIT_SECONDS)
 
     def action_turns(self) -> None:
-        if self.bridge is None:
+        if self.desk is None:
             return
         from agent.ui.screens.turns import TurnsScreen
 
         folder = self.options.state_folder
         exports = folder / "exports" if folder else None
-        self.push_screen(
-            TurnsScreen(self.bridge.meter.turns, exports, lambda: time.strftime("%Y%m%d-%H%M%S"))
-        )
+        turns = self.desk.bridge.meter.turns
+        self.push_screen(TurnsScreen(turns, exports, lambda: time.strftime("%Y%m%d-%H%M%S")))
 
     def action_help(self) -> None:
         self.submit("/help", "now")
 
     def action_palette(self) -> None:
-        from agent.ui import actions
+        if self.desk is not None:
+            from agent.ui import actions
 
-        self.in_background(actions.choose_command(self))
+            self.desk.in_background(actions.choose_command(self, self.desk))
 
     def action_scroll_conversation(self, pages: int) -> None:
         slot = self.main.query_one("#conversation-slot")
@@ -435,6 +358,4 @@ class AgentApp(App[str]):
                 return
 
     def key_table(self) -> Sequence[tuple[str, str, str]]:
-        from agent.ui.keys import described
-
-        return described([*Prompt.BINDINGS, *self.BINDINGS], self.options.keys)
+        return described([*Prompt.BINDINGS, *self.BINDINGS, *KEYS], self.options.keys)

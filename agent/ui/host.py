@@ -14,27 +14,29 @@ from agent.ui.widgets.menu import Choice
 
 if TYPE_CHECKING:
     from agent.ui.app import AgentApp
+    from agent.ui.desk import Desk
 
 
 class AppHost:
     """Implements `agent.ui.commands.command.Host`."""
 
-    def __init__(self, app: "AgentApp") -> None:
+    def __init__(self, app: "AgentApp", desk: "Desk") -> None:
         self._app = app
+        self._desk = desk
 
     @property
     def facts(self) -> SessionFacts | None:
-        return self._app.facts
+        return self._desk.facts
 
     @property
     def last_reply(self) -> str:
-        return self._app.bridge.last_reply if self._app.bridge else ""
+        return self._desk.bridge.last_reply
 
     async def service(self, name: str, /, **arguments: Any) -> Any:
-        return await self._app.live.service(name, **arguments)
+        return await self._desk.live.service(name, **arguments)
 
     def tell(self, text: str, level: Level = "info") -> None:
-        self._app.show(Notice(text=text, level=level))
+        self._desk.show(Notice(text=text, level=level))
 
     def show_page(self, title: str, text: str) -> None:
         from agent.ui.screens.page import PageScreen
@@ -53,13 +55,13 @@ class AppHost:
         return await self._app.push_screen_wait(PickerScreen(title, choices))
 
     async def reopen(self, opening: Opening) -> None:
-        await self._app.reopen(opening)
+        await self._desk.reopen(opening)
 
     def ask_model(self, text: str) -> None:
-        self._app.send(text, "now")
+        self._desk.send(text, "now")
 
     def set_mode(self, mode: SessionMode) -> None:
-        self._app.set_mode(mode)
+        self._desk.set_mode(mode)
 
     def copy(self, text: str) -> str:
         return Clipboard(self._app.write_to_terminal, os.environ).copy(text)

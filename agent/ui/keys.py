@@ -32,3 +32,26 @@ def described(bindings: Iterable[BindingType], chosen: Mapping[str, str]) -> lis
             )
             rows[binding.id] = (keys, binding.description)
     return [(name, keys, description) for name, (keys, description) in rows.items()]
+
+
+_NAMES = {
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "escape": "Esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+}
+
+
+def first_keys(bindings: Iterable[BindingType], chosen: Mapping[str, str]) -> dict[str, str]:
+    """The first key of each binding by its id, as people write it."""
+    rows = described(bindings, chosen)
+    return {name: for_people(keys.partition(",")[0].strip()) for name, keys, _ in rows}
+
+
+def for_people(key: str) -> str:
+    """`alt+enter` as `Alt+Enter`, `escape` as `Esc`; a single letter stays as it is."""
+    parts = [_NAMES.get(part, part if len(part) == 1 else part.capitalize()) for part in key.split("+")]
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-1] = parts[-1].upper()
+    return "+".join(parts)

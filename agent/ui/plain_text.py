@@ -16,8 +16,9 @@ from agent.core.events import (
     ToolStarted,
     TurnFinished,
 )
+from agent.ui.conversation.text import visible
 from agent.ui.meter import accepted_length
-from agent.ui.text import count, one_line, rate, share, visible
+from agent.ui.text import count, one_line, rate, share
 
 MOST_RESULT_LINES = 12
 

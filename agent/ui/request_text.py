@@ -7,7 +7,8 @@ from textual.content import Content
 
 from agent.core.events import ApprovalRequest
 from agent.core.tool import FileDiff
-from agent.ui.text import one_line, visible
+from agent.ui.conversation.text import visible
+from agent.ui.text import one_line
 
 MOST_LINES = 400
 MOST_CHARACTERS = 20_000

@@ -5,7 +5,8 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from agent.core.tool import FileDiff
-from agent.ui.text import one_line, visible
+from agent.ui.conversation.text import visible
+from agent.ui.text import one_line
 
 
 def as_text(result: Any) -> str:

@@ -1,19 +1,6 @@
 """Figures and foreign text made fit for a terminal."""
 
-import unicodedata
-
-_KEPT = frozenset("\n\t")
-
-
-def visible(text: str) -> str:
-    """`text` with everything that a terminal would act on, or that hides or reorders text, made visible.
-
-    Control characters become their pictures (`␛`), direction marks and other invisible characters `‹202E›`.
-    Line ends and tabs stay.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(character if _is_harmless(character) else _picture(character) for character in text)
+from agent.ui.conversation.text import visible
 
 
 def one_line(text: str, limit: int = 200) -> str:
@@ -68,20 +55,3 @@ def size(number: float) -> str:
 
 def share(part: float) -> str:
     return f"{part * 100:.0f} %"
-
-
-def _is_harmless(character: str) -> bool:
-    if character in _KEPT:
-        return True
-    category = unicodedata.category(character)
-    # The joiner of emoji and the selectors of their look are part of ordinary text.
-    return category[0] != "C" or character == "\u200d"
-
-
-def _picture(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    return f"‹{code:04X}›"

@@ -12,6 +12,7 @@ from agent.core.events import Event, Notice, TextDelta
 from agent.core.handle import SessionHandle
 from agent.ui.app import AgentApp
 from agent.ui.options import Opening, UiOptions
+from agent.ui.widgets.approval import ApprovalPanel
 from tests.fakes.fake_handle import FakeHandle
 
 SIZES = ((80, 24), (120, 40), (200, 60))
@@ -76,6 +77,10 @@ class Rig:
     @property
     def handle(self) -> FakeHandle:
         return self.handles[max(0, min(len(self.openings), len(self.handles)) - 1)]
+
+    @property
+    def panel(self) -> ApprovalPanel:
+        return self.app.main.query_one(ApprovalPanel)
 
     @property
     def lines(self) -> list[str]:

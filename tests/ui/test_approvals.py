@@ -41,7 +41,7 @@ async def test_the_panel_stands_above_the_input_and_both_are_whole(size: tuple[i
     async with rig.app.run_test(size=size) as pilot:
         await settle(pilot, rig)
         await ask(rig, pilot, PYTEST)
-        panel, prompt = rig.app.panel.region, rig.app.prompt.region
+        panel, prompt = rig.panel.region, rig.app.prompt.region
         assert 0 <= panel.y < panel.bottom <= prompt.y
         choices = rig.app.query_one("#approval-choices", Static).region
         assert choices.height > 0
@@ -65,7 +65,7 @@ async def test_one_key_allows(key: str, answer: Answer):
         await pilot.press(key)
         await rest(pilot)
         assert rig.handle.answers == [("r1", answer)]
-        assert not rig.app.panel.display
+        assert not rig.panel.display
         assert rig.app.prompt.has_focus
 
 
@@ -168,7 +168,7 @@ async def test_a_request_that_is_withdrawn_disappears():
         await ask(rig, pilot, PYTEST)
         rig.handle.emit(ApprovalSettled(request_id="r1", outcome="withdrawn"))
         await rest(pilot)
-        assert not rig.app.panel.display
+        assert not rig.panel.display
         assert rig.app.prompt.has_focus
 
 

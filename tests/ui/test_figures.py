@@ -17,10 +17,11 @@ from agent.core.events import (
 )
 from agent.core.handle import SessionFacts
 from agent.core.stats import StepStats
+from agent.ui.conversation.text import visible
 from agent.ui.meter import Figures, TurnMeter, accepted_length
 from agent.ui.screens.turns import as_csv, as_json, sparkline
 from agent.ui.status import GAP, Shown, fit, segments
-from agent.ui.text import count, duration, one_line, rate, size, visible
+from agent.ui.text import count, duration, one_line, rate, size
 from tests.fakes.fake_handle import FACTS
 from tests.ui.rig import Clock
 

@@ -33,8 +33,10 @@ class FakeSetup:
 async def shown(pilot) -> SetupScreen:
     for _ in range(100):
         await pilot.pause()
-        if isinstance(pilot.app.screen, SetupScreen):
-            return pilot.app.screen
+        screen = pilot.app.screen
+        if isinstance(screen, SetupScreen) and screen.query("#setup-list"):
+            await pilot.pause()
+            return screen
     raise AssertionError("the screen was not shown")
 
 

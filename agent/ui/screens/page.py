@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from agent.ui.text import visible
+from agent.ui.conversation.text import visible
 
 
 class PageScreen(ModalScreen[None]):

@@ -13,8 +13,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from agent.ui.conversation.text import visible
 from agent.ui.entry.fuzzy import best
-from agent.ui.text import visible
 from agent.ui.widgets.menu import Choice
 
 MOST_SHOWN = 200

@@ -11,8 +11,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agent.core.errors import AgentError
+from agent.ui.conversation.text import visible
 from agent.ui.options import Missing, Setup
-from agent.ui.text import size, visible
+from agent.ui.text import size
 
 BAR_CELLS = 32
 

@@ -7,9 +7,9 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widget import Widget
 
+from agent.ui.conversation.text import visible
 from agent.ui.entry.completion import Completable
 from agent.ui.entry.fuzzy import positions
-from agent.ui.text import visible
 
 MOST_ROWS = 8
 

@@ -28,7 +28,7 @@ class Prompt(TextArea):
         Binding("shift+enter,ctrl+j,ctrl+enter", "newline", "New line", id="newline"),
         Binding("up", "up", "Older entry", id="older", show=False),
         Binding("down", "down", "Newer entry", id="newer", show=False),
-        Binding("tab", "complete", "Complete, or go to the question", id="complete", show=False),
+        Binding("tab", "complete", "Complete; to question or conversation", id="complete", show=False),
         Binding("escape", "escape", "Interrupt, or close the menu", id="interrupt"),
         Binding("ctrl+d", "delete_or_quit", "Quit when the input is empty", id="end", show=False),
         Binding("ctrl+r", "search_history", "Search what was sent", id="search-history"),
@@ -49,7 +49,7 @@ class Prompt(TextArea):
     class Wanted(Message):
         """A key whose meaning depends on more than the field."""
 
-        what: Literal["interrupt", "quit", "history", "editor", "question", "stop"]
+        what: Literal["interrupt", "quit", "history", "editor", "beside", "stop"]
 
     @dataclass
     class Completing(Message):
@@ -62,7 +62,7 @@ class Prompt(TextArea):
             id="prompt",
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask for something, / for commands, @ for files, ! for a shell command",
+            placeholder="Ask for something",
         )
         self.cursor_blink = False  # a timer that repaints all day, over ssh too
         self.past = history
@@ -128,8 +128,11 @@ class Prompt(TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        text = normalised(event.text)
-        self.insert_at_cursor(self.pastes.fold(text))
+        self.take_paste(event.text)
+
+    def take_paste(self, text: str) -> None:
+        """Inserts what was pasted, as a placeholder when it is long."""
+        self.insert_at_cursor(self.pastes.fold(normalised(text)))
 
     def insert_at_cursor(self, text: str) -> None:
         start, end = sorted((self.selection.start, self.selection.end))
@@ -192,7 +195,7 @@ class Prompt(TextArea):
         if self.is_menu_open:
             self._accept(is_final=False)
         else:
-            self.post_message(self.Wanted("question"))
+            self.post_message(self.Wanted("beside"))
 
     def action_escape(self) -> None:
         if self.is_menu_open:

@@ -1,0 +1,82 @@
+"""The row under the input field: the keys that matter now, and whether there is more below."""
+
+from collections.abc import Callable, Sequence
+
+from textual.content import Content
+from textual.widget import Widget
+
+Hint = tuple[str, str]
+"""A key and what it does."""
+
+MORE = "↓ more below"
+GAP = 3
+
+
+class HintLine(Widget):
+    """As many hints as fit, the first ones first. A message takes their place until it is cleared."""
+
+    can_focus = False
+
+    def __init__(self) -> None:
+        super().__init__(id="hints")
+        self._hints: Sequence[Hint] = ()
+        self._is_more = False
+
+    def show(self, hints: Sequence[Hint], *, is_more: bool) -> None:
+        if (hints, is_more) != (self._hints, self._is_more):
+            self._hints, self._is_more = hints, is_more
+            self.set_class(is_more, "-more")
+            self.refresh()
+
+    def render(self) -> Content:
+        width = self.content_size.width
+        right = Content.styled(MORE, "$text-accent") if self._is_more else Content("")
+        room = width - right.cell_length - (GAP if self._is_more else 0)
+        left = Content("")
+        for key, what in self._hints:
+            gap = " " * GAP if left.cell_length else ""
+            longer = Content.assemble(left, gap, (key, "$text-muted"), " ", (what, "$quiet"))
+            if longer.cell_length > room:
+                break
+            left = longer
+        padding = " " * max(width - left.cell_length - right.cell_length, 0)
+        return Content.assemble(left, padding, right)
+
+
+def hints_for(
+    key: Callable[[str], str],
+    *,
+    is_running: bool,
+    is_asking: bool,
+    has_conversation: bool,
+    in_conversation: bool,
+) -> list[Hint]:
+    """What can be done now. `key` gives the key of a binding by its id."""
+    conversation = [(key("complete"), "conversation")] if has_conversation else []
+    if in_conversation:
+        return [
+            (key("conversation.leave"), "back"),
+            (f"{key('conversation.previous')} {key('conversation.next')}", "choose a block"),
+            (key("conversation.toggle"), "opens it"),
+            (key("conversation.copy"), "copies it"),
+            (key("conversation.copy-code"), "copies code"),
+            (key("conversation.end"), "end"),
+        ]
+    if is_asking:
+        return [(key("complete"), "to the question"), (key("interrupt"), "interrupts"), (key("help"), "help")]
+    if is_running:
+        return [
+            (key("interrupt"), "interrupts"),
+            (key("send"), "steers"),
+            (key("send-later"), "queues"),
+            *conversation,
+            (key("help"), "help"),
+        ]
+    return [
+        ("/", "commands"),
+        ("@", "files"),
+        ("!", "shell"),
+        (key("next-mode"), "mode"),
+        *conversation,
+        (key("help"), "help"),
+    ]
