@@ -36,7 +36,8 @@ _FOR_THE_CHILD = {
 class LaunchPlan:
     """One server to be had: the one inside this program, or a llama-server binary.
 
-    `start_seconds` limits the wait for readiness, 0 = by the size of the files. `threads` 0 = automatic.
+    `start_seconds` limits the wait for readiness, 0 = by the size of the files; `busy_seconds` that for
+    another server to come to the end of what it does. `threads` 0 = automatic.
     `environment` is what the child's is made of. `degraded` says that `profile` is another one without its
     draft.
 
@@ -53,6 +54,7 @@ class LaunchPlan:
     log_folder: Path
     start_seconds: float = 0.0
     stop_seconds: float = 5.0
+    busy_seconds: float = 5.0
     command: tuple[str, ...] = EMBEDDED_COMMAND
     capabilities: Capabilities | None = None
     degraded: bool = False

@@ -119,7 +119,7 @@ class Supervisor:
             reason = "a server that does not answer"
         else:
             reason = f"the server of profile {record.profile!r}, whose settings are different"
-            if await asyncio.to_thread(probe.is_busy, record):
+            if await self._stays_busy(record):
                 raise ServerError(
                     f"a server with other settings (profile {record.profile!r}, process {record.pid}) "
                     "is answering a request",
@@ -128,6 +128,16 @@ class Supervisor:
         self._enter("stopping", f"stopping {reason}")
         await stop_server(record, plan.runtime_folder, plan.stop_seconds)
         return None
+
+    async def _stays_busy(self, record: Record) -> bool:
+        """Whether it works for somebody. A request that was just given up ends with the batch it is in."""
+        deadline = time.monotonic() + self._plan.busy_seconds
+        while await asyncio.to_thread(probe.is_busy, record):
+            if time.monotonic() >= deadline:
+                return True
+            self._enter("stopping", f"waiting for the server of profile {record.profile!r} to be free")
+            await asyncio.sleep(_POLL_SECONDS)
+        return False
 
     async def _adopt(self, record: Record) -> Endpoint | None:
         """Waits for a server whose starter died while it was loading; None when nothing comes of it."""

@@ -41,6 +41,7 @@ def plan(tmp_path: Path) -> Iterator[MakePlan]:
             log_folder=tmp_path / "logs",
             start_seconds=start_seconds,
             stop_seconds=0.5 if "--ignore-term" in switches else 5.0,
+            busy_seconds=0.3,
             command=(sys.executable, str(FAKE_CHILD), "--journal", str(journal), *switches),
         )
 
