@@ -9,12 +9,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent.core.errors import AgentError, UsageError
-from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, ToolStarted
+from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, ToolFinished, ToolStarted
 from agent.core.executor import GateDecision
 from agent.core.handle import Answer, SessionMode
 from agent.core.tool import Tool, ToolContext, ToolResult
 from agent.permissions.gate import Decision, decide
-from agent.permissions.rules import Rules, parse_rule
+from agent.permissions.rules import Rule, Rules, parse_rule
 
 KeepRule = Callable[[str], Awaitable[Path]]
 """Keeps an allow rule for good, and says in which file."""
@@ -41,10 +41,16 @@ class PersonGate:
     _asked: int = 0
     _call_id: str = ""
 
+    def grant(self, rules: tuple[Rule, ...]) -> None:
+        """Allows for this session what a skill in use is allowed."""
+        self.rules = self.rules.including(*rules)
+
     def observe(self, event: Event) -> None:
         """Sees the events of a turn: a question names the call that it is about."""
         if isinstance(event, ToolStarted):
             self._call_id = event.call_id
+        elif isinstance(event, ToolFinished):
+            self._call_id = ""  # what a person mentions in a message is no call
 
     def answer(self, request_id: str, answer: Answer) -> None:
         """Answers an open question; any other is ignored, and so is a second answer."""

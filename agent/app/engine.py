@@ -8,8 +8,10 @@ from importlib import import_module
 from agent.app.approvals import PersonGate
 from agent.app.background import in_background
 from agent.app.conversation import Setting, model_for, system_prompt
+from agent.app.extensions import Extensions
 from agent.app.rescue import Rescuer
 from agent.app.serving import Serving
+from agent.app.watching import SpeedGuard, guard_for
 from agent.app.workbench import result_limit
 from agent.config.model import Settings
 from agent.core.errors import AgentError
@@ -31,17 +33,24 @@ _LONGEST_REPLY = 8192
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """A server that answers, and the model behind it. A rescue puts another server in its place."""
+    """A server that answers, and the model behind it. A rescue puts another server in its place.
+
+    `after_move` is called when it has.
+    """
 
     serving: Serving
     endpoint: Endpoint
     protocol: ToolProtocol
     model: ChatModel
     rescuer: Rescuer | None = None
+    speed: SpeedGuard | None = None
+    after_move: Callable[["Engine"], None] | None = None
 
     def moved(self, serving: Serving, endpoint: Endpoint) -> None:
         """Another server answers from now on."""
         self.serving, self.endpoint = serving, endpoint
+        if self.after_move is not None:
+            self.after_move(self)
 
     @property
     def system_text(self) -> str:
@@ -53,7 +62,12 @@ class Engine:
         return target.file if target else self.serving.profile.model or self.endpoint.base_url
 
     def services(
-        self, tools: Sequence[Tool], gate: PersonGate, inbox: Inbox, cancel: asyncio.Event
+        self,
+        tools: Sequence[Tool],
+        gate: PersonGate,
+        inbox: Inbox,
+        cancel: asyncio.Event,
+        extensions: Extensions,
     ) -> TurnServices:
         """What one turn works with. A person is there: no check, no guide, no limit of time."""
         if self.rescuer is not None:
@@ -62,7 +76,7 @@ class Engine:
         tokens = self._reply_tokens(settings)
         executor = ToolExecutor(
             tools,
-            gate=gate,
+            gate=extensions.guarded(gate),
             context=gate.context,
             result_limit=lambda: result_limit(self.model, tokens),
         )
@@ -76,6 +90,7 @@ class Engine:
             model=self.model,
             executor=executor,
             guards=guards,
+            verifier=extensions.verifying(None),
             inbox=inbox,
             reply_tokens=tokens,
             cancel=cancel,
@@ -137,7 +152,14 @@ async def open_engine(
     setting = replace(setting_for(endpoint, name), recover=rescuer)
     model = model_for(setting, protocol, replies_before=last_reply_number(messages))
     emit(ServerState(state="ready", detail=f"context {endpoint.context_tokens} tokens"))
-    engine = Engine(serving=serving, endpoint=endpoint, protocol=protocol, model=model, rescuer=rescuer)
+    engine = Engine(
+        serving=serving,
+        endpoint=endpoint,
+        protocol=protocol,
+        model=model,
+        rescuer=rescuer,
+        speed=await in_background(lambda: guard_for(serving, endpoint)),
+    )
     rescuer.arrived = engine.moved
     return engine
 

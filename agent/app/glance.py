@@ -26,7 +26,7 @@ class RepoGlance:
     async def settled(self) -> None:
         """Waits for the look that is under way, if any."""
         if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.wait([self._task])
 
     async def close(self) -> None:
         if self._task is not None:

@@ -5,6 +5,7 @@ is the same loop as in `agent run`.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,11 @@ from typing import Any
 from agent.app.background import start_in_background
 from agent.app.engine import Engine, why_gone
 from agent.app.live import LiveSession
+from agent.app.opening import opened
 from agent.app.services import SessionServices
 from agent.app.serving import Serving, choose
+from agent.app.switching import without_draft
+from agent.app.wording import AttachingInbox, worded
 from agent.config.load import LoadedSettings
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.errors import AgentError, UsageError
@@ -56,6 +60,7 @@ class InteractiveSession:
         self._driver: asyncio.Task[None] | None = None
         self._closed = False
         self._tidied = False
+        self._delivered = False
 
     @property
     def facts(self) -> SessionFacts:
@@ -166,23 +171,26 @@ class InteractiveSession:
     async def _turn(self, text: str) -> TurnReason:
         """One turn. Whatever happens in it, `TurnFinished` is its last event."""
         live = self._live
-        live.emit(TurnStarted(attempt=1))
+        conversation = live.record.conversation
+        live.emit(TurnStarted(attempt=1, started=time.time()))
+        conversation.begin_turn(live.turns.rows[-1].number)
+        self._delivered = False
         finished: TurnFinished | None = None
         try:
             engine = await unless_cancelled(self._engine(), live.cancel)
             finished = await self._converse(engine, text)
         except InterruptedRunError:
             finished = _came_to_nothing("cancelled", "interrupted")
-            live.inbox.put_back(text)
         except AgentError as error:
             live.emit(Notice(text=str(error), level="error"))
             finished = _came_to_nothing("server_failed", error.message)
-            live.inbox.put_back(text)
         except Exception as error:
             # A mistake of this program must not take the conversation with it.
             problem = f"unexpected {type(error).__name__}: {error}"
             live.emit(Notice(text=f"{problem} (this should not happen; please report it)", level="error"))
             finished = _came_to_nothing("gave_up", problem)
+        if not self._delivered:
+            live.inbox.put_back(text)
         if finished.reason == "server_failed":
             await live.keeper.forget()
         if not self._tidied:
@@ -193,18 +201,24 @@ class InteractiveSession:
         return finished.reason
 
     async def _engine(self) -> Engine:
-        async with self._live.changing:
-            return await self._live.keeper.ready()
+        live = self._live
+        async with live.changing:
+            engine = await live.keeper.ready()
+            return await without_draft(live, engine)
 
     async def _converse(self, engine: Engine, text: str) -> TurnFinished:
         live = self._live
         conversation = live.record.conversation
         live.suit(engine)
+        await self._keep_files(live.turns.rows[-1].number)
+        said = await worded(live, text)
+        said = await unless_cancelled(opened(live, engine, said), live.cancel)
         for note in live.inbox.take_notes():
             conversation.add(UserMessage(note))
-            live.emit(UserMessageAdded(text=note))
-        services = engine.services(live.tools, live.gate, live.inbox, live.cancel)
-        async with closing(run_turn(conversation, text, services)) as events:
+            live.emit(UserMessageAdded(text=note, is_note=True))
+        services = engine.services(live.tools, live.gate, AttachingInbox(live), live.cancel, live.extensions)
+        async with closing(run_turn(conversation, said, services)) as events:
+            self._delivered = True
             async for event in events:
                 if isinstance(event, TurnFinished):
                     return self._explained(engine, event)
@@ -216,6 +230,14 @@ class InteractiveSession:
                     live.glance.refresh()
                 await live.outbox.room()
         raise RuntimeError("a turn has to end with its result")
+
+    async def _keep_files(self, turn: int) -> None:
+        """What the changed files are now, to go back to. A disk that is full is no reason to stop talking."""
+        try:
+            await asyncio.to_thread(self._live.record.ledger.begin_turn, turn)
+        except AgentError as error:
+            problem = f"the files of this moment cannot be gone back to: {error.message}"
+            self._live.emit(Notice(text=problem, level="warning"))
 
     def _measure(self, engine: Engine) -> None:
         self._live.used_tokens = engine.model.used_tokens or self._live.used_tokens

@@ -8,14 +8,17 @@ from pathlib import Path
 
 from agent.app.approvals import PersonGate
 from agent.app.engine import Engine
+from agent.app.extensions import Extensions
+from agent.app.foreign import remarks
 from agent.app.glance import RepoGlance
 from agent.app.keeper import EngineKeeper
 from agent.app.outbox import Outbox
 from agent.app.record import SessionRecord
 from agent.app.serving import Serving
 from agent.app.turn_log import TurnLog
+from agent.app.watching import SpeedGuard
 from agent.config.load import LoadedSettings
-from agent.core.events import Event, PrefixBroken, SessionStarted, to_record
+from agent.core.events import Event, Notice, PrefixBroken, SessionStarted, to_record
 from agent.core.inbox import SessionInbox
 from agent.core.tool import Tool
 from tools.shell import ShellTool
@@ -64,7 +67,7 @@ class LiveSession:
 
     `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
     services that change files or the engine; a turn begins after them. `undone` are the sessions that
-    would redo what was undone.
+    would redo what was undone. `speed` watches whether drafting pays.
     """
 
     workspace: Path
@@ -79,6 +82,7 @@ class LiveSession:
     turns: TurnLog
     glance: RepoGlance
     keeper: EngineKeeper
+    extensions: Extensions
     server_state: str = "stopped"
     used_tokens: int = 0
     is_running: bool = False
@@ -86,6 +90,8 @@ class LiveSession:
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     commands: set[asyncio.Event] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
+    speed: SpeedGuard | None = None
+    _remarked: set[str] = field(default_factory=set)
 
     def emit(self, event: Event) -> None:
         """What every event passes through: the figures, the session file, the front."""
@@ -95,11 +101,16 @@ class LiveSession:
         elif event.type not in _NOT_RECORDED:
             self.record.store.append(to_record(event))
         self.outbox.put(event)
+        remark = self.speed.observe(event) if self.speed else None
+        if remark is not None:
+            self.emit(remark)
 
     def arrived(self, engine: Engine) -> None:
         """Tells about a server that has come up, and that its key is a secret."""
         endpoint = engine.endpoint
         self.record.store.hide(endpoint.api_key)
+        engine.after_move = self._moved
+        self.speed = engine.speed
         self.emit(
             SessionStarted(
                 session_id=self.record.store.id,
@@ -110,6 +121,16 @@ class LiveSession:
                 tool_protocol=engine.protocol.name,
             )
         )
+        for remark in remarks(endpoint, engine.serving.profile, engine.protocol.name):
+            if remark not in self._remarked:
+                self._remarked.add(remark)
+                self.emit(Notice(text=remark, level="warning"))
+
+    def _moved(self, engine: Engine) -> None:
+        """A rescue has put another server in the place of the one that arrived."""
+        self.record.store.hide(engine.endpoint.api_key)
+        if engine.serving.degraded:
+            self.speed = None  # there is no draft any more that could be to blame
 
     def suit(self, engine: Engine) -> None:
         """Makes the conversation one that `engine` can go on with."""

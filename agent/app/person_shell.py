@@ -72,4 +72,4 @@ def _tell(live: LiveSession, text: str) -> None:
         live.inbox.note(text)
         return
     conversation.add(UserMessage(text))
-    live.emit(UserMessageAdded(text=text))
+    live.emit(UserMessageAdded(text=text, is_note=True))

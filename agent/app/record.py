@@ -12,6 +12,7 @@ from agent.core.turn import Conversation
 from agent.resources import state_folder
 from agent.session.catalogue import find_session, session_folders
 from agent.session.ledger import SessionLedger
+from agent.session.marks import marks_in
 from agent.session.store import EVENTS_NAME, SessionStore, is_active, load, secrets_in
 from agent.session.transcript import history_record, message_record, messages_in, with_results
 
@@ -21,9 +22,13 @@ LAST = "last"
 
 @dataclass(slots=True, kw_only=True)
 class RecordedConversation(Conversation):
-    """A conversation in which each message is on disk before the next request is made."""
+    """A conversation in which each message is on disk before the next request is made.
+
+    `marks` say for each turn how many messages there were before it, see `session.marks`.
+    """
 
     write: Callable[[Record], None] = field(default=lambda _: None)
+    marks: dict[int, int] = field(default_factory=dict)
 
     def add(self, message: Message) -> None:
         Conversation.add(self, message)
@@ -33,7 +38,19 @@ class RecordedConversation(Conversation):
         """Replaces the whole conversation."""
         self.messages = list(messages)
         self.requested = 0
-        self.write(history_record(self.messages, cause))
+        self.marks = {turn: mark for turn, mark in self.marks.items() if mark <= len(self.messages)}
+        self.write(history_record(self.messages, cause, self.marks))
+
+    def begin_turn(self, number: int) -> None:
+        """Turn `number` begins with the next message."""
+        self.marks[number] = len(self.messages)
+
+    def go_back(self, number: int, cause: str) -> None:
+        """Takes turn `number` and all after it out of the conversation."""
+        begins = isinstance(next(iter(self.messages), None), SystemMessage)
+        kept = self.messages[: max(self.marks[number], int(begins))]
+        self.marks = {turn: mark for turn, mark in self.marks.items() if turn < number}
+        self.begin_again(kept, cause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +123,13 @@ def open_record(
 def _record(
     store: SessionStore, workspace: Path, old: tuple[Record, ...], report: Callable[[str], None]
 ) -> SessionRecord:
-    messages = messages_in(old) or _best_effort(old)
-    complete = with_results(messages)
-    conversation = RecordedConversation(messages=complete, write=store.append)
-    if complete != messages_in(old):
-        store.append(history_record(complete, "made complete"))
+    recorded = messages_in(old)
+    complete = with_results(recorded or _best_effort(old))
+    # Results that a kill has taken are at the end, so the marks stay right.
+    marks = marks_in(old) if recorded else {}
+    conversation = RecordedConversation(messages=complete, write=store.append, marks=marks)
+    if complete != recorded:
+        store.append(history_record(complete, "made complete", marks))
     ledger = SessionLedger(workspace, store.folder, report=report)
     return SessionRecord(store=store, ledger=ledger, conversation=conversation, old=old)
 

@@ -7,6 +7,8 @@
 | `context` | | a `ContextReport`: what fills the window, by kind |
 | `diff` | | unified diff of what the file tools changed in this session, as text |
 | `undo`, `redo` | | an `UndoResult` |
+| `rewind_points` | | a list of `RewindPoint`: turns that can be gone back to |
+| `rewind` | `to_turn`, `what` = chat, files or both (default) | a `RewindResult`; `history` is another then |
 | `shell` | `command`, `context` (default true) | a `ShellRun`; events show it meanwhile |
 | `profile` | | a list of profile names |
 | `profile` | `name` | a `ProfileSwitch`: what going over would cost; nothing is changed |
@@ -14,6 +16,9 @@
 | `server` | `action` = start or stop (optional) | a `ServerPanel` |
 | `sessions` | | a list of `SessionSummary`, newest first |
 | `rename` | `title` | the title as kept |
+| `skills`, `skill`, `commands`, `expand`, `init` | | see `agent.app.extension_services` |
+| `session_rules` | | rules that answers added to this session, as text |
+| `forget_rule` | `rule` | takes one of them out again |
 | `compact` | | not there yet |
 """
 
@@ -22,8 +27,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from agent.app.accounts import ContextReport, account_for
+from agent.app.extension_services import ExtensionServices
 from agent.app.live import LiveSession
+from agent.app.permission_services import PermissionServices
 from agent.app.person_shell import ShellRun, run_for_person
+from agent.app.rewinding import RewindPoint, RewindResult, rewind, rewind_points
 from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, profile_names, start_server
 from agent.app.switching import stop_server as stop_this_server
 from agent.app.turn_log import TurnRow
@@ -33,7 +41,7 @@ from agent.resources import state_folder
 from agent.session.catalogue import SessionSummary, session_folders, summarise
 from agent.session.diffs import session_diff
 from agent.session.kept import load_kept
-from agent.session.replay import events_in
+from agent.session.replay import events_in, still_there
 from agent.session.store import load
 from agent.session.undo import UndoResult, undo
 
@@ -47,6 +55,8 @@ class SessionServices:
     def __init__(self, live: LiveSession) -> None:
         self._live = live
         self._running: set[asyncio.Task[Any]] = set()
+        extensions = ExtensionServices(live.extensions)
+        permissions = PermissionServices(live.gate, live.gate.rules)
         self._services: dict[str, Service] = {
             "turns": self._turns,
             "history": self._history,
@@ -54,12 +64,21 @@ class SessionServices:
             "diff": self._diff,
             "undo": self._undo,
             "redo": self._redo,
+            "rewind_points": self._rewind_points,
+            "rewind": self._rewind,
             "shell": self._shell,
             "profile": self._profile,
             "server": self._server,
             "sessions": self._sessions,
             "rename": self._rename,
             "compact": self._compact,
+            "skills": extensions.skills,
+            "skill": extensions.skill,
+            "commands": extensions.commands,
+            "expand": extensions.expand,
+            "init": extensions.init,
+            "session_rules": permissions.session_rules,
+            "forget_rule": permissions.forget_rule,
         }
 
     async def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -84,7 +103,7 @@ class SessionServices:
 
     async def _history(self, _: Mapping[str, Any]) -> list[Event]:
         path = self._live.record.store.path
-        return await asyncio.to_thread(lambda: list(events_in(load(path))))
+        return await asyncio.to_thread(lambda: still_there(events_in(load(path))))
 
     async def _context(self, _: Mapping[str, Any]) -> ContextReport:
         return await account_for(self._live)
@@ -125,6 +144,14 @@ class SessionServices:
             live.inbox.note(f"(The user {what}: {', '.join(files)}. Read a file again before you change it.)")
         live.glance.refresh()
         return result
+
+    async def _rewind_points(self, _: Mapping[str, Any]) -> list[RewindPoint]:
+        return rewind_points(self._live)
+
+    async def _rewind(self, arguments: Mapping[str, Any]) -> RewindResult:
+        self._refuse_while_running("rewind")
+        async with self._live.changing:
+            return await rewind(self._live, arguments.get("to_turn"), arguments.get("what", "both"))
 
     async def _shell(self, arguments: Mapping[str, Any]) -> ShellRun:
         command = _text(arguments, "command")

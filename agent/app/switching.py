@@ -1,10 +1,12 @@
 """Going over to another profile inside of a session, and what is known of the present server."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.app.accounts import account_for
+from agent.app.engine import Engine
 from agent.app.live import LiveSession
 from agent.app.serving import Serving
 from agent.config.layers import Origin
@@ -34,7 +36,10 @@ class ProfileSwitch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPanel:
-    """`pid` and `log_file` are None for a server of somebody else; `log` has its last lines."""
+    """`pid`, `log_file` and `memory_bytes` are None for a server of somebody else; `log` has its last lines.
+
+    `findings` are what was noticed after its start: `level`, `code`, `message`, `hint`.
+    """
 
     state: str
     profile: str
@@ -48,6 +53,9 @@ class ServerPanel:
     prefill_rate: float | None
     log_file: Path | None
     log: tuple[str, ...]
+    memory_bytes: int | None = None
+    speculation: str = ""
+    findings: tuple[Mapping[str, str], ...] = ()
 
 
 def profile_names() -> list[str]:
@@ -89,6 +97,23 @@ async def go_over(live: LiveSession, name: str, *, apply: bool) -> ProfileSwitch
     return replace(switch, applied=True)
 
 
+async def without_draft(live: LiveSession, engine: Engine) -> Engine:
+    """The engine for the next turn: another one if drafting did not pay and the settings want that changed.
+
+    Raises ServerError, ModelFileError or UsageError.
+    """
+    speed = live.speed
+    if speed is None or not speed.wants_plain or engine.serving.degraded:
+        return engine
+    change = await speed.go_plain(engine.endpoint, live.emit)
+    if change is None:
+        text = "the server keeps its draft, because another program uses it"
+        live.emit(Notice(text=text, level="warning"))
+        return engine
+    live.emit(change.event)
+    return await live.keeper.change(change.serving)
+
+
 def _serving_of(live: LiveSession, name: str) -> Serving:
     loaded = live.loaded
     settings = loaded.settings.model_copy(update={"profile": name})
@@ -120,9 +145,12 @@ async def stop_server(live: LiveSession) -> None:
 
 async def panel_of(live: LiveSession) -> ServerPanel:
     """What a person may want to know of the server."""
+    from agent.server.identity import resident_bytes
+
     engine, serving = live.keeper.engine, live.keeper.serving
     endpoint = engine.endpoint if engine else None
     log_file = endpoint.log_file if endpoint else None
+    record = engine.serving.record_of(engine.endpoint) if engine else None
     return ServerPanel(
         state=live.server_state,
         profile=serving.profile.name,
@@ -136,6 +164,9 @@ async def panel_of(live: LiveSession) -> ServerPanel:
         prefill_rate=live.turns.prefill_rate(serving.profile.name),
         log_file=log_file,
         log=await asyncio.to_thread(_last_lines, log_file),
+        memory_bytes=resident_bytes(record.pid) if record else None,
+        speculation=serving.profile.speculation.kind,
+        findings=record.findings if record else (),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.core.events import (
     Event,
+    Rewound,
     SessionStarted,
     StepFinished,
     ToolFinished,
@@ -20,15 +21,22 @@ _TELLING_TOKENS = 32
 
 @dataclass(slots=True, kw_only=True)
 class TurnRow:
-    """One turn. `reason` is empty while it runs; `tool_seconds` is the time of the tools alone."""
+    """One turn. `reason` is empty while it runs; `tool_seconds` is the time of the tools alone.
+
+    `started` is in seconds since 1970, 0 where it is not known. `changed` are paths of files that tools
+    changed. `is_gone` says that a person has taken the turn back.
+    """
 
     number: int
     profile: str
+    started: float = 0.0
     prompt: str = ""
     reason: str = ""
     steps: list[StepStats] = field(default_factory=list)
     tool_calls: int = 0
     tool_seconds: float = 0.0
+    changed: list[str] = field(default_factory=list)
+    is_gone: bool = False
 
     @property
     def stats(self) -> StepStats:
@@ -47,7 +55,12 @@ class TurnLog:
         if isinstance(event, SessionStarted):
             self._profile = event.profile
         elif isinstance(event, TurnStarted):
-            self.rows.append(TurnRow(number=len(self.rows) + 1, profile=self._profile))
+            number = len(self.rows) + 1
+            self.rows.append(TurnRow(number=number, profile=self._profile, started=event.started))
+        elif isinstance(event, Rewound):
+            if event.what != "files":
+                for row in self.rows[event.to_turn - 1 :]:
+                    row.is_gone = True
         elif self.rows:
             self._add(self.rows[-1], event)
 
@@ -57,8 +70,8 @@ class TurnLog:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens that the conversation took up after the last step; 0 before the first."""
-        steps = [step for row in self.rows for step in row.steps]
+        """Tokens that the conversation took up after the last step of what is left; 0 before the first."""
+        steps = [step for row in self.rows if not row.is_gone for step in row.steps]
         return steps[-1].context_tokens if steps else 0
 
     def prefill_rate(self, profile: str) -> float | None:
@@ -69,7 +82,7 @@ class TurnLog:
         if row.reason:
             return
         if isinstance(event, UserMessageAdded):
-            row.prompt = row.prompt or event.text
+            row.prompt = row.prompt or ("" if event.is_note else event.text)
         elif isinstance(event, StepFinished):
             row.steps.append(event.stats)
             rate = event.stats.prefill_rate
@@ -78,5 +91,6 @@ class TurnLog:
         elif isinstance(event, ToolFinished):
             row.tool_calls += 1
             row.tool_seconds += event.seconds
+            row.changed += [diff.path for diff in event.diffs if diff.path not in row.changed]
         elif isinstance(event, TurnFinished):
             row.reason = event.reason

@@ -4,6 +4,7 @@ Small models seldom find out of a wrong turn by themselves, but another sample f
 cheap: the server still has the prompt in its cache.
 """
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -55,7 +56,7 @@ async def run_attempts(system_text: str, prompt: str, attempts: Attempts) -> Asy
         spent = total(end.stats for end in finished)
         services = attempts.services(attempt, spent, sum(end.steps for end in finished))
         conversation = Conversation(messages=[SystemMessage(system_text)])
-        yield TurnStarted(attempt=attempt)
+        yield TurnStarted(attempt=attempt, started=time.time())
         async with closing(run_turn(conversation, prompt, services)) as events:
             async for event in events:
                 if isinstance(event, TurnFinished):

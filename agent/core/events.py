@@ -49,13 +49,22 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
+    """`started` is the time, in seconds since 1970; 0 where nobody wrote it down."""
+
     attempt: int
+    started: float = 0.0
     type: Literal["turn_started"] = "turn_started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessageAdded:
+    """`text` as it was typed; the model may be told more, such as the files that it mentions.
+
+    `is_note` says that the session itself speaks, as after a command of the person's.
+    """
+
     text: str
+    is_note: bool = False
     type: Literal["user_message"] = "user_message"
 
 
@@ -228,6 +237,45 @@ class ContextStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewound:
+    """The person went back to the moment before turn `to_turn`.
+
+    With `chat` that turn and all after it are no longer in the conversation. `restored` and `deleted` are
+    files that are as they were then; `left` are others, each with the reason why it stayed as it is.
+    """
+
+    to_turn: int
+    what: Literal["chat", "files", "both"]
+    restored: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    type: Literal["rewound"] = "rewound"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStarted:
+    """The model is asked to sum up; `before` are the tokens of the context. `automatic`: nobody asked."""
+
+    before: int
+    automatic: bool = False
+    type: Literal["compaction_started"] = "compaction_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionFinished:
+    """`after` is an estimate in tokens; equal to `before` where nothing was changed, `detail` says why then.
+
+    `summary` is what the model goes on with in place of the older messages.
+    """
+
+    before: int
+    after: int
+    summary: str = ""
+    detail: str = ""
+    type: Literal["compaction_finished"] = "compaction_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFinished:
     """`answer` is the model's closing text, `detail` one line for people on why it ended."""
 
@@ -263,6 +311,9 @@ Event = (
     | QueueChanged
     | ModeChanged
     | ContextStatus
+    | Rewound
+    | CompactionStarted
+    | CompactionFinished
     | TurnFinished
 )
 

@@ -2,13 +2,23 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`text` is what people are shown, `told` what the model gets for it. See `UserMessageAdded.is_note`."""
+
+    text: str
+    told: str
+    is_note: bool = False
 
 
 class Inbox(Protocol):
     """What the turn loop knows of it: texts that have to be in the next request."""
 
-    def take(self) -> Sequence[str]:
+    async def take(self) -> Sequence[Said]:
         """Hands over what waits for the running turn, oldest first. Each text comes once."""
         ...
 
@@ -17,7 +27,7 @@ class SessionInbox:
     """The queues of a session.
 
     `notes` are texts of the session's own (the output of a person's command, say): they reach the next
-    request like steering does, but are not a person's draft that could be given back. `changed` is called
+    request before it, but are not a person's draft that could be given back. `changed` is called
     after every change of what a person has queued.
     """
 
@@ -51,14 +61,19 @@ class SessionInbox:
         self._follow_ups.appendleft(text)
         self._changed()
 
-    def take(self) -> list[str]:
-        """See `Inbox`. Notes come first: what is asked may be about them."""
-        taken = [*self._notes, *self._steering]
-        self._notes.clear()
-        if self._steering:
+    def take_steering(self) -> list[str]:
+        """What waits for the running turn, oldest first."""
+        taken = list(self._steering)
+        if taken:
             self._steering.clear()
             self._changed()
         return taken
+
+    def steer_again(self, texts: Sequence[str]) -> None:
+        """Returns what was taken and could not be delivered."""
+        if texts:
+            self._steering.extendleft(reversed(texts))
+            self._changed()
 
     def take_notes(self) -> list[str]:
         taken = list(self._notes)

@@ -18,6 +18,7 @@ from agent.core.events import (
     UserMessageAdded,
 )
 from agent.core.guide import Offer
+from agent.core.inbox import Said
 from agent.core.limits import TimeLimit, TurnState
 from agent.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, broken_off
 from agent.core.model import ModelItem, Reply
@@ -30,7 +31,9 @@ BAD_REPLIES_ALLOWED = 3
 FAILED_FINISHES_ALLOWED = 3
 
 
-async def run_turn(conversation: Conversation, prompt: str, services: TurnServices) -> AsyncIterator[Event]:
+async def run_turn(
+    conversation: Conversation, prompt: str | Said, services: TurnServices
+) -> AsyncIterator[Event]:
     """Runs one turn, from a person's prompt to the model's closing answer.
 
     Yields the events of the turn; `TurnFinished` is always the last one.
@@ -40,8 +43,9 @@ async def run_turn(conversation: Conversation, prompt: str, services: TurnServic
         turn = _Turn(conversation, services, halt, deadline)
         if conversation.lacks_reply:
             yield PrefixBroken(cause="the last request has no reply in the conversation")
-        conversation.add(UserMessage(prompt))
-        yield UserMessageAdded(text=prompt)
+        said = prompt if isinstance(prompt, Said) else Said(prompt, prompt)
+        conversation.add(UserMessage(said.told))
+        yield UserMessageAdded(text=said.text)
         while not turn.stopped():
             async with closing(turn.step()) as events:
                 async for event in events:
@@ -103,9 +107,9 @@ class _Turn:
     async def step(self) -> AsyncIterator[Event]:
         """One request to the model, and what follows from the reply."""
         self._state.begin_step()
-        for text in self._services.inbox.take() if self._services.inbox else ():
-            self._conversation.add(UserMessage(text))
-            yield UserMessageAdded(text=text)
+        for said in await self._services.inbox.take() if self._services.inbox else ():
+            self._conversation.add(UserMessage(said.told))
+            yield UserMessageAdded(text=said.text, is_note=said.is_note)
         yield StepStarted(step=self._state.steps)
         reply: Reply | None = None
         async with closing(self._generate()) as items:

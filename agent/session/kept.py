@@ -1,12 +1,14 @@
 """The originals of the files that one session changes, kept in `<session folder>/before/`.
 
-The folder holds contents under their sha256 and `index.jsonl`, which only grows. Three kinds of lines:
-`keep` (a file before its first change), `result` (the same file after a change of the session) and
-`foreign` (somebody else changed it between two changes of the session). The bytes are on disk before
-their line is, and the line before the change it precedes, so a kill at any point loses nothing.
+The folder holds contents under their sha256 and `index.jsonl`, which only grows. Four kinds of lines:
+`keep` (a file before its first change), `result` (the same file after a change of the session),
+`foreign` (somebody else changed it between two changes of the session) and `turn` (what the files kept so
+far are when a turn begins). The bytes are on disk before their line is, and the line before the change it
+precedes, so a kill at any point loses nothing.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ class KeptFiles:
         self.contents = contents_of(session_folder)
         self.files = load_kept(session_folder)
         self._index: LineAppender | None = None
+        self._turn = last_turn(session_folder)
 
     def keep(self, key: str) -> FileState:
         """Keeps a file of which nothing is known yet, and returns what it is now.
@@ -38,7 +41,7 @@ class KeptFiles:
         """
         state = self.contents.keep(self.workspace / key)
         made = self._missing_folders(key)
-        self._append({"do": "keep", "path": key, "made": made, **state_record(state)})
+        self._append({"do": "keep", "path": key, "turn": self._turn, "made": made, **state_record(state)})
         self.files[key] = KeptFile(state, tuple(made))
         return state
 
@@ -50,7 +53,7 @@ class KeptFiles:
         """
         if self.files[key].result == state:
             return
-        self._append({"do": "result", "path": key, **state_record(state)})
+        self._append({"do": "result", "path": key, "turn": self._turn, **state_record(state)})
         self.files[key].result = state
 
     def set_foreign(self, key: str) -> None:
@@ -60,8 +63,29 @@ class KeptFiles:
             AgentError: it could not be kept; the file must not be changed then.
         """
         state = self.contents.keep(self.workspace / key)
-        self._append({"do": "foreign", "path": key, **state_record(state)})
+        self._append({"do": "foreign", "path": key, "turn": self._turn, **state_record(state)})
         self.files[key].foreign = True
+
+    def begin_turn(self, number: int) -> None:
+        """Keeps what the files kept so far are now, for going back to before turn `number`.
+
+        Raises:
+            AgentError: it could not be kept.
+        """
+        self._turn = number
+        if not self.files:
+            return
+        states = {key: state_record(self._kept_now(key)) for key in self.files}
+        self._append({"do": "turn", "turn": number, "files": states})
+
+    def _kept_now(self, key: str) -> FileState:
+        try:
+            state = self.present(key)
+        except OSError:
+            return FileState("other")
+        if state.kind != "file" or self.contents.path_of(state.content).is_file():
+            return state
+        return self.contents.keep(self.workspace / key)
 
     def close(self) -> None:
         if self._index is not None:
@@ -109,6 +133,58 @@ def load_kept(session_folder: Path) -> dict[str, KeptFile]:
         except (KeyError, TypeError, ValueError):
             continue
     return files
+
+
+@dataclass(slots=True)
+class TurnPoint:
+    """The moment before a turn: what was kept then, and what somebody else did to kept files since.
+
+    `kept_in` is the turn in which the session first changed a file, `changed` are the files that it has
+    changed since.
+    """
+
+    turn: int
+    changed: set[str] = field(default_factory=set)
+    states: dict[str, FileState] = field(default_factory=dict)
+    kept_in: dict[str, int] = field(default_factory=dict)
+    foreign: list[tuple[str, FileState]] = field(default_factory=list)
+
+    def state_of(self, key: str, file: KeptFile) -> FileState | None:
+        """What the file was at that moment, None where that was not kept."""
+        if key in self.states:
+            return self.states[key]
+        return file.original if self.kept_in.get(key, 0) >= self.turn else None
+
+
+def last_turn(session_folder: Path) -> int:
+    """The number of the last turn that a session with changed files began; 0 without one."""
+    index = session_folder / FOLDER_NAME / INDEX_NAME
+    turns = [record.get("turn") for record in (read_lines(index) if index.is_file() else ())]
+    return max((turn for turn in turns if isinstance(turn, int)), default=0)
+
+
+def load_point(session_folder: Path, turn: int) -> TurnPoint:
+    """What is known of the moment before a turn. Lines that are not understood are passed over."""
+    point = TurnPoint(turn)
+    index = session_folder / FOLDER_NAME / INDEX_NAME
+    for record in read_lines(index) if index.is_file() else ():
+        try:
+            _note(point, record)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+    return point
+
+
+def _note(point: TurnPoint, record: Mapping[str, Any]) -> None:
+    turn, do = int(record.get("turn", 0)), record["do"]
+    if do == "turn" and turn == point.turn:
+        point.states = {key: state_from(state) for key, state in record["files"].items()}
+    elif do == "result" and turn >= point.turn:
+        point.changed.add(str(record["path"]))
+    elif do == "keep":
+        point.kept_in.setdefault(str(record["path"]), turn)
+    elif do == "foreign" and turn >= point.turn:
+        point.foreign.append((str(record["path"]), state_from(record)))
 
 
 def _apply(files: dict[str, KeptFile], record: Mapping[str, Any]) -> None:

@@ -130,6 +130,14 @@ class SessionLedger:
                 if self._present(key) != self._kept.files[key].last_known:
                     self._settle(key)
 
+    def begin_turn(self, number: int) -> None:
+        """Keeps what the changed files are now, so that a person can go back to before turn `number`.
+
+        Raises:
+            AgentError: it could not be kept.
+        """
+        self._kept.begin_turn(number)
+
     def close(self) -> None:
         """Closes the index file. The ledger can still be read."""
         self._kept.close()

@@ -85,6 +85,13 @@ def _undo(record: Record) -> Iterator[str]:
             yield f"{what}: {', '.join(map(str, record[what]))}"
 
 
+def _rewound(record: Record) -> Iterator[str]:
+    yield f"went back to before turn {record.get('to_turn', '?')} ({record.get('what', '')})"
+    for what in ("restored", "deleted", "left"):
+        if record.get(what):
+            yield f"{what}: {', '.join(map(str, record[what]))}"
+
+
 def _other(record: Record) -> Iterator[str]:
     values = {key: value for key, value in record.items() if key != "type"}
     text = json.dumps(values, ensure_ascii=False) if values else ""
@@ -130,4 +137,5 @@ _WRITERS = {
     "turn_finished": _turn_finished,
     "result": _result,
     "undo": _undo,
+    "rewound": _rewound,
 }

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from agent.core.events import Event
+from agent.core.events import Event, Rewound, TurnStarted
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
 
@@ -17,6 +17,22 @@ def events_in(records: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         event = event_from(record)
         if event is not None:
             yield event
+
+
+def still_there(events: Iterable[Event]) -> list[Event]:
+    """The events without those of turns that a person has taken back."""
+    kept: list[Event] = []
+    begins: dict[int, int] = {}
+    turn = 0
+    for event in events:
+        if isinstance(event, TurnStarted):
+            turn += 1
+            begins[turn] = len(kept)
+        elif isinstance(event, Rewound) and event.what != "files" and event.to_turn in begins:
+            del kept[begins[event.to_turn] :]
+            begins = {number: at for number, at in begins.items() if number < event.to_turn}
+        kept.append(event)
+    return kept
 
 
 def event_from(record: Mapping[str, Any]) -> Event | None:

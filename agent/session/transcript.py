@@ -22,9 +22,12 @@ def message_record(message: Message) -> dict[str, Any]:
     return {"type": "message", **_as_data(message)}
 
 
-def history_record(messages: Sequence[Message], cause: str) -> dict[str, Any]:
-    """All messages from now on, where a conversation is not only appended to."""
-    return {"type": "history", "cause": cause, "messages": [_as_data(message) for message in messages]}
+def history_record(
+    messages: Sequence[Message], cause: str, marks: Mapping[int, int] | None = None
+) -> dict[str, Any]:
+    """All messages from now on, where a conversation is not only appended to. For `marks` see `marks_in`."""
+    data = [_as_data(message) for message in messages]
+    return {"type": "history", "cause": cause, "turns": sorted((marks or {}).items()), "messages": data}
 
 
 def messages_in(records: Iterable[Mapping[str, Any]]) -> list[Message]:

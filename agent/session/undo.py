@@ -150,10 +150,11 @@ def undo(
         raise _refusal(state_folder, plan)
     if not plan.steps:
         return UndoResult(folder.name, (), (), "")
-    return _carry_out(state_folder, plan, replace)
+    return carry_out(state_folder, plan, replace)
 
 
-def _carry_out(state_folder: Path, plan: UndoPlan, replace: Replace) -> UndoResult:
+def carry_out(state_folder: Path, plan: UndoPlan, replace: Replace = os.replace) -> UndoResult:
+    """Takes the steps of a plan, all or none, whatever its conflicts. Raises what `undo` does."""
     name = plan.session.name
     with SessionStore.create(state_folder, plan.workspace, task=f"undo of {name}", kind="undo") as record:
         progress = _Progress()
@@ -248,7 +249,7 @@ def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentSt
     if kept.result is None:
         return "the session ended before it noted its change"
     if present != kept.result:
-        return _difference(present, kept.result)
+        return difference(present, kept.result)
     if kept.original.kind == "file" and not contents.path_of(kept.original.content).is_file():
         return f"its original is missing from {contents.folder}"
     try:
@@ -258,7 +259,8 @@ def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentSt
     return "a folder on the way to it is a link now" if moved else ""
 
 
-def _difference(present: FileState, result: FileState) -> str:
+def difference(present: FileState, result: FileState) -> str:
+    """What somebody else did to a file that the session left as `result`."""
     if present == ABSENT:
         return "somebody else deleted it since"
     if result == ABSENT:

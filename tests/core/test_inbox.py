@@ -8,8 +8,9 @@ def test_the_running_turn_takes_notes_and_steering_but_no_follow_up():
     inbox.follow_up("later")
     inbox.steer("now")
     inbox.note("seen")
-    assert inbox.take() == ["seen", "now"]
-    assert inbox.take() == []
+    assert inbox.take_notes() == ["seen"]
+    assert inbox.take_steering() == ["now"]
+    assert inbox.take_steering() == []
     assert inbox.follow_ups == ("later",)
 
 
@@ -42,7 +43,17 @@ def test_each_change_of_what_a_person_queued_is_told():
     inbox.steer("a")
     inbox.follow_up("b")
     inbox.note("no news")
-    inbox.take()
-    inbox.take()
+    inbox.take_steering()
+    inbox.take_steering()
     inbox.next_prompt()
     assert told == [(("a",), ()), (("a",), ("b",)), ((), ("b",)), ((), ())]
+
+
+def test_what_could_not_be_delivered_waits_again_in_its_old_order():
+    inbox = SessionInbox()
+    inbox.steer("a")
+    inbox.steer("b")
+    taken = inbox.take_steering()
+    inbox.steer("c")
+    inbox.steer_again(taken)
+    assert inbox.steering == ("a", "b", "c")

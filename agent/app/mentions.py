@@ -1,0 +1,173 @@
+"""Files and folders that a person names as `@path` or `@path:10-20`: shown to the model with the message."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.app.approvals import PersonGate
+from agent.core.events import Event, Notice
+from agent.repo.files import list_files
+from agent.repo.git import list_repo_files
+from tools.read import ReadParams, ReadTool
+
+MOST_MENTIONS = 20
+
+_WRITTEN = re.compile(
+    r'(?:^|(?<=[\s(]))@(?:"(?P<quoted>[^"\n]+)"(?P<lines>:\d+(?:-\d*)?)?|(?P<bare>[^\s"]+))', re.M
+)
+_LINES = re.compile(r"(?P<path>.+):(?P<first>\d+)(?:-(?P<last>\d*))?")
+# What stands in pasted code (a decorator, say) is no mention.
+_CODE = re.compile(r"^(?P<fence>```|~~~).*?(?:^(?P=fence)|\Z)|`[^`\n]+`", re.M | re.S)
+_AFTER_A_WORD = ".,;:!?)]}'"
+_LISTED_FILES = 200
+_LEAST_CHARACTERS = 200
+_NAMED_AS_MISSING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """`path` as it was written, from the workspace. `first` and `last` are lines, counted from 1."""
+
+    path: str
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def lines(self) -> int | None:
+        """How many lines are wanted; None for as many as are shown by default."""
+        if self.first is None or self.last is None:
+            return None
+        return max(1, self.last - self.first + 1)
+
+
+def mentions_in(text: str, workspace: Path) -> tuple[list[Mention], list[str]]:
+    """What `text` mentions, each once and in order, and the words after `@` that name nothing there."""
+    found: dict[Mention, None] = {}
+    missing: dict[str, None] = {}
+    for match in _WRITTEN.finditer(_CODE.sub(lambda code: " " * len(code[0]), text)):
+        forms = [match["bare"]] if match["bare"] else [f"{match['quoted']}{match['lines'] or ''}"]
+        if match["bare"]:
+            forms.append(match["bare"].rstrip(_AFTER_A_WORD))
+        mention = next(filter(None, (_mention(form, workspace) for form in forms)), None)
+        if mention is not None:
+            found[mention] = None
+        elif forms[-1]:
+            missing[forms[-1]] = None
+    return list(found)[:MOST_MENTIONS], list(missing)
+
+
+def _mention(written: str, workspace: Path) -> Mention | None:
+    if _exists(written, workspace):
+        return Mention(written)
+    match = _LINES.fullmatch(written)
+    if match is None or not _exists(match["path"], workspace):
+        return None
+    first = max(1, int(match["first"]))
+    last = match["last"]
+    return Mention(match["path"], first, first if last is None else int(last) if last else None)
+
+
+def _exists(path: str, workspace: Path) -> bool:
+    try:
+        return bool(path) and (workspace / path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacher:
+    """Reads what is mentioned as the `read` tool would, so that the rules of that tool hold here too."""
+
+    workspace: Path
+    gate: PersonGate
+    emit: Callable[[Event], None]
+
+    async def attached(self, text: str, budget: int) -> list[str]:
+        """What the mentions of `text` stand for, fenced; in all about `budget` characters.
+
+        What is missing, refused or too much becomes a notice. A person may be asked, see `PersonGate`.
+        """
+        mentions, missing = await asyncio.to_thread(mentions_in, text, self.workspace)
+        if missing:
+            named = ", ".join(f"@{word}" for word in missing[:_NAMED_AS_MISSING])
+            more = ", …" if len(missing) > _NAMED_AS_MISSING else ""
+            self._tell(f"no file or folder of that name, sent as it is: {named}{more}", "info")
+        parts: list[str] = []
+        for mention in mentions:
+            if budget < _LEAST_CHARACTERS:
+                self._tell(f"@{mention.path} is not attached: the context has no room for it")
+                continue
+            content = await self._content(mention)
+            if content is None:
+                continue
+            part = self._fenced(mention, _shortened(content, budget))
+            budget -= len(part)
+            parts.append(part)
+        return parts
+
+    async def _content(self, mention: Mention) -> str | None:
+        """The text of a file or the listing of a folder, None if it cannot be had."""
+        path = await asyncio.to_thread((self.workspace / mention.path).resolve)
+        if not path.is_relative_to(self.workspace):
+            self._tell(f"@{mention.path} is not attached: it is outside of the workspace")
+            return None
+        tool = ReadTool()
+        decision = await self.gate.decide(tool, {"path": mention.path})
+        if not decision.allowed:
+            self._tell(f"@{mention.path} is not attached: {decision.reason}")
+            return None
+        if await asyncio.to_thread(path.is_dir):
+            return await asyncio.to_thread(_listing, path, self.workspace)
+        params = ReadParams(path=mention.path, start=mention.first, lines=mention.lines)
+        result = await tool.run(params, self.gate.context)
+        if result.is_error:
+            self._tell(f"@{mention.path} is not attached: {result.model_text}")
+            return None
+        return result.model_text
+
+    def _fenced(self, mention: Mention, content: str) -> str:
+        fence = "```"
+        while fence in content:
+            fence += "`"
+        last = content.rpartition("\n")[2]
+        if last.startswith("(") and not mention.lines:
+            self._tell(f"@{mention.path} is attached in part: {last.strip('()')}", "info")
+        return f"{mention.path}:\n{fence}\n{content}\n{fence}"
+
+    def _tell(self, text: str, level: str = "warning") -> None:
+        self.emit(Notice(text=text, level="info" if level == "info" else "warning"))
+
+
+def _listing(folder: Path, workspace: Path) -> str:
+    """The files below a folder that are not ignored."""
+    names = sorted(list_repo_files(folder, _LISTED_FILES + 1) or ())
+    if not names:
+        # Outside of git the ignore files of the folders above count, so the walk begins at the top.
+        start = "" if folder == workspace else f"{folder.relative_to(workspace).as_posix()}/"
+        names = [name.removeprefix(start) for name in list_files(workspace) if name.startswith(start)]
+    if not names:
+        return "(no files)"
+    more = f"\n(more than these {_LISTED_FILES} files)" if len(names) > _LISTED_FILES else ""
+    return "\n".join(names[:_LISTED_FILES]) + more
+
+
+def _shortened(content: str, most: int) -> str:
+    """As many lines from the beginning as fit, and how to go on."""
+    if len(content) <= most:
+        return content
+    kept = list(_fitting(content.split("\n"), most - _LEAST_CHARACTERS // 2))
+    number = kept[-1].partition("\t")[0] if kept else ""
+    more = (
+        f"read the rest with start={int(number) + 1}" if number.isdecimal() else "the rest has no room here"
+    )
+    return "\n".join([*kept, f"({more})"])
+
+
+def _fitting(lines: Sequence[str], most: int) -> Iterator[str]:
+    for line in lines:
+        most -= len(line) + 1
+        if most < 0:
+            return
+        yield line

@@ -1,0 +1,95 @@
+"""What the model is told where a person types something: the same, and what has to be known with it."""
+
+import asyncio
+from pathlib import Path
+
+from agent.app.live import LiveSession
+from agent.app.mentions import Attacher
+from agent.core.briefing import LISTED_FILES
+from agent.core.cancel import InterruptedRunError, unless_cancelled
+from agent.core.inbox import Said
+from agent.core.messages import UserMessage
+from agent.repo.files import list_files
+
+_CHARACTERS_PER_TOKEN = 3
+# Shares of the context window, and what takes their place where its size is not known.
+_ATTACHED_SHARE = 0.35
+_UNKNOWN_WINDOW_CHARACTERS = 24_000
+_WHEREABOUTS_SHARE = 0.04
+_WHEREABOUTS_CHARACTERS = 1_500
+_LISTED_AT_THE_TOP = 40
+
+
+async def worded(live: LiveSession, text: str) -> Said:
+    """A person's text with the files that it mentions; the first one also says where the model is.
+
+    Raises:
+        InterruptedRunError: the turn was cancelled meanwhile.
+    """
+    return await unless_cancelled(_worded(live, text), live.cancel)
+
+
+class AttachingInbox:
+    """The `Inbox` of a live session: steering mentions files as prompts do."""
+
+    def __init__(self, live: LiveSession) -> None:
+        self._live = live
+
+    async def take(self) -> list[Said]:
+        inbox = self._live.inbox
+        said = [Said(note, note, is_note=True) for note in inbox.take_notes()]
+        texts = inbox.take_steering()
+        for position, text in enumerate(texts):
+            try:
+                said.append(await worded(self._live, text))
+            except InterruptedRunError:
+                inbox.steer_again(texts[position:])
+                break
+        return said
+
+
+async def _worded(live: LiveSession, text: str) -> Said:
+    engine = live.keeper.engine
+    window = engine.model.context_tokens if engine else 0
+    free = int(max(0, window - live.used_tokens) * _ATTACHED_SHARE) * _CHARACTERS_PER_TOKEN
+    attacher = Attacher(workspace=live.workspace, gate=live.gate, emit=live.emit)
+    parts = await attacher.attached(text, free if window else _UNKNOWN_WINDOW_CHARACTERS)
+    if not any(isinstance(one, UserMessage) for one in live.record.conversation.messages):
+        await live.glance.settled()
+        room = int(window * _WHEREABOUTS_SHARE) * _CHARACTERS_PER_TOKEN or _WHEREABOUTS_CHARACTERS
+        most = min(room, _WHEREABOUTS_CHARACTERS)
+        parts.insert(0, await asyncio.to_thread(whereabouts, live.workspace, live.glance.branch, most))
+    return Said(text, "\n\n".join([*parts, text]))
+
+
+def whereabouts(workspace: Path, branch: str, most_characters: int) -> str:
+    """Where the model is, in at most about so many characters. Reads the folder, so call it in a thread.
+
+    A few files are listed as they are, of many only what is at the top.
+    """
+    files = list_files(workspace, LISTED_FILES + 1)
+    where = f"You are in the folder {workspace.name or workspace}"
+    if branch:
+        where += f", on the git branch {branch}"
+    if not files:
+        return f"{where}. It is empty."
+    if len(files) <= LISTED_FILES:
+        heading, names = "Its files", files
+    else:
+        heading, names = "In it", _top_of(workspace)
+    kept: list[str] = []
+    room = most_characters - len(where) - len(heading)
+    for name in names:
+        room -= len(name) + 2
+        if room < 0:
+            kept.append("…")
+            break
+        kept.append(name)
+    return f"{where}. {heading}: {', '.join(kept)}"
+
+
+def _top_of(workspace: Path) -> list[str]:
+    """What is right in the folder, with a slash behind folders; hidden and ignored ones left out."""
+    names = {name.partition("/")[0] + "/" * ("/" in name) for name in list_files(workspace)}
+    shown = sorted(name for name in names if not name.startswith("."))
+    return [*shown[:_LISTED_AT_THE_TOP], *["…"] * (len(shown) > _LISTED_AT_THE_TOP)]
