@@ -21,8 +21,11 @@ MAY_IMPORT = {
     "agent.server": ("agent.server", "agent.core"),
     "agent.permissions": ("agent.permissions", "agent.core"),
     "agent.repo": ("agent.repo", "agent.core"),
+    "agent.skills": ("agent.skills", "agent.core"),
+    "agent.hooks": ("agent.hooks", "agent.core"),
     "agent.session": ("agent.session", "agent.core"),
     "agent.verify": ("agent.verify", "agent.core"),
+    "agent.mcp": ("agent.mcp", "agent.core"),
     "agent.headless": ("agent.headless", "agent.core"),
     "agent.bench": ("agent.bench", "agent.core", "agent.server.record"),
     "agent.ui": ("agent.ui", "agent.core"),
@@ -40,6 +43,7 @@ ALSO = {
     "agent.cli.model": ("agent.server",),
     "agent.cli.profile": ("agent.server",),
     "agent.cli.session": ("agent.session",),
+    "agent.cli.skills": ("agent.skills",),
     "agent.cli.undo": ("agent.session",),
 }
 

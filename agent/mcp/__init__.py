@@ -1,0 +1,1 @@
+"""Model Context Protocol: other people's tools, from programs and addresses that a person configured."""

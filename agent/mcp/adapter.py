@@ -1,0 +1,174 @@
+"""Tools of MCP servers as tools of ours: their names, what the model sees of them, and their results."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, RootModel, model_validator
+
+from agent.core.errors import AgentError
+from agent.core.tool import Access, ToolContext, ToolResult
+from agent.mcp.config import ServerSpec
+from agent.mcp.connection import RemoteTool
+from agent.mcp.pool import Pool
+from agent.mcp.schema import DESCRIPTION_CHARACTERS, UnfitSchemaError, problems_of, projected
+from agent.mcp.text import one_line, plain_name, visible
+
+BETWEEN = "__"
+"""Stands between server and tool. No built-in tool has it in its name."""
+
+LONGEST_NAME = 64
+LARGEST_RESULT_CHARACTERS = 400_000
+"""More is cut here already; how much of it the model gets is the executor's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool that can be offered. `name` is what the model calls it, `schema` what it is shown."""
+
+    name: str
+    server: str
+    remote: RemoteTool
+    schema: Mapping[str, Any]
+    description: str
+
+    @property
+    def access(self) -> Access:
+        """`read` only where the server says so; the gate asks about either."""
+        return "read" if self.remote.read_only else "execute"
+
+
+def offered_tools(spec: ServerSpec, remotes: Iterable[RemoteTool]) -> tuple[list[OfferedTool], list[str]]:
+    """The usable tools of a server in its own order, and a line for each that is left out."""
+    found: dict[str, OfferedTool] = {}
+    problems: list[str] = []
+    for remote in remotes:
+        shown = one_line(repr(remote.name), 80)
+        if not spec.offers(remote.name):
+            continue
+        name, problem = _offered_name(spec.name, remote.name), ""
+        if not name:
+            problem = "its name cannot be used"
+        elif name in found:
+            problem = "another tool has the same name"
+        try:
+            schema = {} if problem else projected(remote.schema)
+        except UnfitSchemaError as error:
+            schema, problem = {}, str(error)
+        if problem:
+            problems.append(f"the tool {shown} of the MCP server {spec.name} is left out: {problem}")
+            continue
+        description = one_line(remote.description, DESCRIPTION_CHARACTERS)
+        found[name] = OfferedTool(name, spec.name, remote, schema, description)
+    return list(found.values()), problems
+
+
+def _offered_name(server: str, tool: str) -> str:
+    """`server__tool` in letters, digits, - and _; an empty text where the tool's name is no honest one."""
+    if not tool or not tool.isprintable() or len(tool) > 256:
+        return ""
+    name = f"{server}{BETWEEN}{plain_name(tool)}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(tool.encode("utf-8", "replace")).hexdigest()[:6]
+    return f"{name[: LONGEST_NAME - 7]}_{digest}"
+
+
+class McpTool:
+    """One tool of a server, offered with its schema or called through `mcp_call`."""
+
+    def __init__(self, offered: OfferedTool, pool: Pool) -> None:
+        self.name = offered.name
+        self.description = offered.description
+        self.access: Access = offered.access
+        self.params: type[BaseModel] = arguments_of(offered)
+        self._offered = offered
+        self._pool = pool
+
+    async def run(self, params: Any, context: ToolContext) -> ToolResult:
+        offered = self._offered
+        arguments = params.root if isinstance(params, RootModel) else params
+        try:
+            result = await self._pool.call(offered.server, offered.remote.name, arguments, context.emit)
+        except AgentError as error:
+            return ToolResult(error.message, is_error=True)
+        return as_result(offered.server, result)
+
+
+def arguments_of(offered: OfferedTool) -> type[BaseModel]:
+    """A model class that shows the projected schema and checks against the original one."""
+    shown, original = offered.schema, offered.remote.schema
+
+    class Arguments(RootModel[dict[str, Any]]):
+        @model_validator(mode="after")
+        def fit_the_schema(self) -> "Arguments":
+            problems = problems_of(self.root, original)
+            if problems:
+                raise ValueError("; ".join(problems))
+            return self
+
+        @classmethod
+        def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
+            return deepcopy(dict(shown))
+
+    return Arguments
+
+
+def as_result(server: str, result: Any) -> ToolResult:
+    """A server's `CallToolResult` for the model: text as it is, everything else named, marked as data."""
+    parts = [_described(block) for block in result.content[:1000]]
+    structured = result.structured_content
+    if structured is not None and not any(block.type == "text" for block in result.content):
+        parts.append(_as_json(structured))
+    text = visible("\n".join(filter(None, parts))[:LARGEST_RESULT_CHARACTERS]).strip()
+    if not text:
+        text = "It failed and said nothing about it." if result.is_error else "(no output)"
+    return ToolResult(f"[data from the MCP server {server}]\n{text}", is_error=bool(result.is_error))
+
+
+def _described(block: Any) -> str:
+    if block.type == "text":
+        return block.text
+    if block.type in ("image", "audio"):
+        kind = f"{block.type} {one_line(block.mime_type or '', 60)}"
+        return f"[{kind}, {_decoded_size(block.data)} bytes, not shown]"
+    if block.type == "resource_link":
+        return f"[resource {one_line(block.name, 80)}: {one_line(str(block.uri), 300)}]"
+    resource = getattr(block, "resource", None)
+    if resource is None:
+        return f"[{one_line(str(block.type), 40)}, not shown]"
+    uri = one_line(str(resource.uri), 300)
+    text = getattr(resource, "text", None)
+    if text is not None:
+        return f"[resource {uri}]\n{text}"
+    return f"[resource {uri}, {_decoded_size(getattr(resource, 'blob', ''))} bytes, not shown]"
+
+
+def _decoded_size(data: str) -> int:
+    try:
+        return len(base64.b64decode(data, validate=False))
+    except ValueError:
+        return len(data)
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def schema_characters(tools: Sequence[OfferedTool]) -> int:
+    """Characters that the tools take in a request when each is offered with its schema."""
+    records = [
+        {
+            "type": "function",
+            "function": {"name": t.name, "description": t.description, "parameters": t.schema},
+        }
+        for t in tools
+    ]
+    return sum(len(json.dumps(record, ensure_ascii=False)) for record in records)

@@ -1,0 +1,11 @@
+"""Loading the `mcp` library, which takes a second or two, without stopping the event loop."""
+
+import asyncio
+import sys
+from importlib import import_module
+
+
+async def load_library() -> None:
+    """Imports what connections use, in a thread, unless it is there."""
+    if "mcp.client.client" not in sys.modules:
+        await asyncio.to_thread(import_module, "mcp.client.client")

@@ -1,0 +1,64 @@
+"""Transports to MCP servers at an address: streamable HTTP, and SSE for old ones.
+
+Loads the HTTP library, so it is imported where such a server is connected to.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from agent.mcp.config import ServerSpec
+
+CONNECT_SECONDS = 20.0
+
+
+@asynccontextmanager
+async def web_transport(spec: ServerSpec, *, largest_bytes: int) -> AsyncIterator[tuple[Any, Any]]:
+    """Yields the streams that `mcp.Client` takes.
+
+    Args:
+        spec: with variables replaced; its headers go along with every request.
+        largest_bytes: of one answer; a longer one fails.
+    """
+    headers = dict(spec.headers)
+    if spec.transport == "sse":
+        async with sse_client(spec.url, headers=headers, timeout=CONNECT_SECONDS) as streams:
+            yield streams[0], streams[1]
+        return
+
+    async def bound(response: httpx2.Response) -> None:
+        if isinstance(response.stream, httpx2.AsyncByteStream) and not _is_event_stream(response):
+            response.stream = _Bounded(response.stream, largest_bytes)
+
+    timeout = httpx2.Timeout(CONNECT_SECONDS, read=max(spec.start_seconds, spec.call_seconds))
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [bound]}) as http,
+        streamable_http_client(spec.url, http_client=http, max_sse_event_size=largest_bytes) as streams,
+    ):
+        yield streams[0], streams[1]
+
+
+def _is_event_stream(response: httpx2.Response) -> bool:
+    return response.headers.get("content-type", "").startswith("text/event-stream")
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A response's body that fails where it gets too long; the library would read it to its end."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, largest_bytes: int) -> None:
+        self._stream = stream
+        self._left = largest_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise httpx2.ReadError("the answer is too long")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
