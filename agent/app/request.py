@@ -61,6 +61,8 @@ def resolve_task(request: RunRequest) -> Task:
     if request.max_seconds is not None and not 0 < request.max_seconds < math.inf:
         hint = "leave it out to use the setting limits.max_seconds"
         raise UsageError(f"--max-seconds has to be above 0, not {request.max_seconds:g}", hint)
+    if request.check is not None and not request.check.strip():
+        raise UsageError("--check is empty", "give a command that has to pass, or leave it out")
     return replace(
         task,
         profile=request.profile or task.profile,

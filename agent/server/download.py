@@ -165,8 +165,8 @@ def locate(wanted: ModelFile, folder: Path, progress: Progress = silent) -> Path
             return one
     status = status_of_file(wanted, folder)
     of = f" of {wanted.bytes}" if wanted.bytes else ""
-    detail = f"only {status.bytes}{of} bytes are there" if status.bytes else "it is not there"
-    raise ModelFileError(f"the model file {path} is missing: {detail}", "get it with `agent model pull`")
+    missing = f"is missing: only {status.bytes}{of} bytes are there" if status.bytes else "is not there"
+    raise ModelFileError(f"the model file {path} {missing}", "get it with `agent model pull`")
 
 
 def remove_files(wanted: ModelFile, folder: Path) -> list[Path]:

@@ -51,6 +51,12 @@ def test_refuses_a_limit_that_allows_no_step(steps: int):
         resolve_task(RunRequest(task=None, prompt="x", max_steps=steps))
 
 
+@pytest.mark.parametrize("check", ["", "  "])
+def test_refuses_a_check_that_checks_nothing(check: str):
+    with pytest.raises(UsageError, match="--check is empty"):
+        resolve_task(RunRequest(task=None, prompt="x", check=check))
+
+
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf"), float("nan")])
 def test_refuses_seconds_that_are_no_limit(seconds: float):
     with pytest.raises(UsageError, match="above 0"):

@@ -115,6 +115,4 @@ def test_5_when_no_server_answers(place: Place):
 def test_6_when_the_model_file_is_missing(place: Place):
     done = place.run("run", "-p", "Hello", "--profile", "embedded-small")
     assert done.code == 6
-    assert done.err.endswith(
-        "is missing: it is not there\nhint: get it with `agent model pull embedded-small`\n"
-    )
+    assert done.err.endswith("is not there\nhint: get it with `agent model pull embedded-small`\n")
