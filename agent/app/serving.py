@@ -212,7 +212,7 @@ class Serving:
             for file in self.profile.model_files
         ]
         draft = paths[1] if len(paths) > 1 else None
-        capabilities = await in_background(self._capabilities)
+        capabilities = await in_background(self.capabilities)
         for warning in await in_background(lambda: self._judged(paths[0], draft, capabilities)):
             progress(
                 ServerState(
@@ -233,7 +233,7 @@ class Serving:
             degraded=self.degraded,
         )
 
-    def _capabilities(self) -> "Capabilities | None":
+    def capabilities(self) -> "Capabilities | None":
         """Of the llama-server that is to be started; None for the embedded engine."""
         if self.profile.engine != "llama-server":
             return None

@@ -39,6 +39,8 @@ _CONTROL_AFTER = 3
 _CHALLENGERS = 2
 _PATIENCE = 4.0
 _SHARE_FOR_THE_END = 0.6
+_LEAST_RUNS = 2 + 2 + 2 * DUEL_ROUNDS + 2 * FINAL_ROUNDS[0]
+"""Base, candidates, a duel and the last comparison."""
 
 Enough = Callable[[Sequence[Reading]], bool]
 
@@ -83,6 +85,7 @@ class Search:
     notes: list[str] = field(default_factory=list)
     _begin: float = 0.0
     _since_control: int = 0
+    _failure: AgentError | None = None
 
     async def run(self) -> None:
         """Searches until everything was tried or the time is up.
@@ -92,14 +95,14 @@ class Search:
         """
         self._begin = self.clock()
         await self._visit((), "base")
-        if self.visits[-1].failure or not self.visits[-1].readings:
-            raise AgentError(self.visits[-1].failure or "the server reports no speed")
+        if self._failure is not None:
+            raise self._failure
         try:
             await self._affordable("control")
             for dimension in self.dimensions:
                 await self._explore(dimension)
         except _OutOfTimeError:
-            self.notes.append("the time was up before everything was tried")
+            self.notes.append(self._about_time())
         await self._compare_with_base()
 
     @property
@@ -140,8 +143,9 @@ class Search:
                     self.best = challenger
                     return
                 promising[:] = [one for one in promising if one[1] != challenger]
-        except _OutOfTimeError:
-            # The comparison at the end is kept free, and judges better than a duel.
+        except (_OutOfTimeError, asyncio.CancelledError):
+            # Out of time: the comparison at the end is still made, and judges better than a duel.
+            # Cancelled: what has shown promise can be offered.
             self.best = self.best or self._most_promising(promising) or ()
             raise
 
@@ -197,6 +201,13 @@ class Search:
             if number + 1 >= least and (self.is_confirmed or (self.gain or 0) <= 1):
                 return
 
+    def _about_time(self) -> str:
+        length = self._length()
+        if self.seconds >= _LEAST_RUNS * length:
+            return "the time was up before everything was tried"
+        least = math.ceil(_LEAST_RUNS * length / 60)
+        return f"one run takes {length:.0f} s, so less than {least} minutes can hardly show anything"
+
     async def _affordable(self, purpose: Purpose, changes: Changes = ()) -> Visit:
         """A visit for which there is time beside the last comparison. Raises _OutOfTimeError."""
         reserve = min(2 * FINAL_ROUNDS[0] * self._length(), _SHARE_FOR_THE_END * self.seconds)
@@ -236,6 +247,7 @@ class Search:
         except TimeoutError:
             return (), f"given up after {limit:.0f} s, {_PATIENCE:g} times what a run of the base takes"
         except AgentError as error:
+            self._failure = error
             return (), error.message
 
     def _whole(self, changes: Changes) -> list[Visit]:

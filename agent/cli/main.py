@@ -13,13 +13,17 @@ from agent import __version__
 COMMANDS = {
     "chat": "the terminal interface; the same as `agent` alone",
     "run": "do a task in this repository without a person watching",
+    "setup": "propose a model for this machine, and get it running",
+    "doctor": "check everything, each finding with its remedy",
     "undo": "take back what the last run changed",
     "session": "list, show and remove recorded sessions",
     "server": "start, stop and look at the model server",
     "model": "fetch and check model files",
     "bench": "measure speed, and what drafting gains",
+    "tune": "find the fastest settings for this machine",
     "profile": "list, show and check server profiles",
     "config": "show and change settings",
+    "skills": "list, show, check and add skills",
     "trust": "let this project's own config choose commands and permissions",
 }
 
