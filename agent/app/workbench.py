@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.app.extensions import Extensions
 from agent.config.model import Settings
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.guide import SmallModelGuide, Surroundings
@@ -27,7 +28,7 @@ from agent.headless.task import Task, protected_globs
 from agent.llm.client import ChatModel
 from agent.permissions.context import Mode
 from agent.permissions.gate import Decision, decide, exact_shell_rule
-from agent.permissions.rules import Rules, parse_rules
+from agent.permissions.rules import Rule, Rules, parse_rules
 from agent.server.profile import ModelCard
 from agent.session.ledger import SessionLedger
 
@@ -37,9 +38,12 @@ _CHARACTERS_PER_TOKEN = 3
 _MOST_RESULT_CHARACTERS = 16_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RuleGate:
-    """The permission rules as the executor's gate. Nobody is there to ask, so asking means denying."""
+    """The permission rules as the executor's gate. Nobody is there to ask, so asking means denying.
+
+    `rules` may grow on the way, by what a skill is allowed.
+    """
 
     workspace: Path
     mode: Mode
@@ -49,6 +53,9 @@ class RuleGate:
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
         decision = self._decision(tool.name, tool.access, arguments)
         return GateDecision(decision.verdict == "allow", decision.reason)
+
+    def grant(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = self.rules.including(*rules)
 
     def may_change(self, path: str) -> bool:
         """Whether the rules let a file in the workspace be written."""
@@ -95,6 +102,7 @@ class Workbench:
     surroundings: Surroundings
     deadline: TimeLimit
     cancel: asyncio.Event
+    extensions: Extensions
 
     @property
     def count(self) -> int:
@@ -108,12 +116,12 @@ class Workbench:
             model=self.model,
             executor=ToolExecutor(
                 self.tools,
-                gate=self.gate,
+                gate=self.extensions.guarded(self.gate),
                 context=self.context,
                 result_limit=lambda: result_limit(self.model, self.reply_tokens),
             ),
             guards=self._guards(guide, spent, steps),
-            verifier=self.verifier,
+            verifier=self.extensions.verifying(self.verifier),
             guide=guide,
             reply_tokens=self.reply_tokens,
             cancel=self.cancel,

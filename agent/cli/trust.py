@@ -7,6 +7,11 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.app.skill_trust import OpenSkill
+    from agent.config.load import ProjectConfig
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -33,17 +38,19 @@ def run(arguments: argparse.Namespace) -> int:
         return _list()
     if arguments.revoke:
         return _revoke(Path(arguments.path))
-    return _grant(_root_of(Path(arguments.path)), sure=arguments.yes)
+    return _grant(Path(arguments.path), sure=arguments.yes)
 
 
 def _list() -> int:
+    from agent.app.skill_trust import skill_file
     from agent.config.load import project_config_file
     from agent.config.text import printable
     from agent.config.trust import TrustStore, fingerprint
 
     for folder, trusted in TrustStore.of(os.environ).entries().items():
+        file = skill_file(Path(folder)) or project_config_file(Path(folder))
         try:
-            changed = fingerprint(project_config_file(Path(folder)).read_bytes()) != trusted
+            changed = fingerprint(file.read_bytes()) != trusted
         except OSError:
             changed = True
         note = "  (its configuration changed or is gone: asks again)" if changed else ""
@@ -52,12 +59,14 @@ def _list() -> int:
 
 
 def _revoke(path: Path) -> int:
+    from agent.app.skill_trust import revoke_skills
     from agent.config.load import find_project_root
     from agent.config.trust import TrustStore
 
     # The folder itself may be gone; its name is enough to forget it.
     root = find_project_root(path) if path.is_dir() else path.absolute()
-    was_trusted = TrustStore.of(os.environ).revoke(root)
+    skills = revoke_skills(root, os.environ)
+    was_trusted = TrustStore.of(os.environ).revoke(root) or skills > 0
     print(f"{root} {'is no longer trusted' if was_trusted else 'was not trusted'}", file=sys.stderr)
     return 0
 
@@ -71,33 +80,51 @@ def _root_of(path: Path) -> Path:
     return find_project_root(path)
 
 
-def _grant(root: Path, *, sure: bool) -> int:
+def _grant(start: Path, *, sure: bool) -> int:
+    from agent.app.skill_trust import open_skills, trust_skills
     from agent.config.load import project_config_file, read_project_config
-    from agent.config.show import as_changes
     from agent.config.text import printable
     from agent.config.trust import TrustStore
     from agent.core.errors import ExitCode, UsageError
 
+    root = _root_of(start)
     project = read_project_config(root)
-    if project is None:
+    skills = open_skills(start, root, os.environ)
+    if project is None and not skills:
         raise UsageError(
-            f"there is nothing to trust: {printable(str(project_config_file(root)))} does not exist",
+            f"there is nothing to trust: {printable(str(project_config_file(root)))} does not exist, "
+            "and no skill waits for it",
             "name the project's folder, or create that file first",
         )
     store = TrustStore.of(os.environ)
-    if store.trusts(root, project.content):
+    is_new = project is not None and not store.trusts(root, project.content)
+    if not is_new and not skills:
         print(f"{printable(str(root))} is trusted already", file=sys.stderr)
         return ExitCode.DONE
-    print("\n".join(as_changes(project, os.environ)), file=sys.stderr)
+    print("\n".join(_shown(project if is_new else None, skills)), file=sys.stderr)
     if not sure and not sys.stdin.isatty():
         raise UsageError("not trusted: nobody can be asked here", "run it in a terminal, or add --yes")
     if not sure and not _person_agrees():
         print("not trusted", file=sys.stderr)
         return ExitCode.NOT_SOLVED
-    # The very bytes that were shown, not what the file may hold by now.
-    store.trust(root, project.content)
-    print(f"trusted until {printable(str(project.path))} changes", file=sys.stderr)
+    # The very bytes that were shown, not what the files may hold by now.
+    trust_skills(skills, os.environ)
+    if project is not None and is_new:
+        store.trust(root, project.content)
+        print(f"trusted until {printable(str(project.path))} changes", file=sys.stderr)
+    if skills:
+        print(f"trusted until they change: {len(skills)} skills", file=sys.stderr)
     return ExitCode.DONE
+
+
+def _shown(project: "ProjectConfig | None", skills: "list[OpenSkill]") -> list[str]:
+    from agent.config.show import as_changes
+
+    lines = as_changes(project, os.environ) if project is not None else []
+    if skills:
+        lines.append("Skills of this project, whose text the model would follow like yours:")
+        lines += [f"  ! {one.as_line()}" for one in skills]
+    return lines
 
 
 def _person_agrees() -> bool:

@@ -26,10 +26,12 @@ from agent.resources import config_folder, data_folder, expand_home
 FILE_NAME = "config.toml"
 PROJECT_FOLDER = ".agent"
 
+HOOK_KEYS = frozenset({"hooks.session_start", "hooks.before_tool", "hooks.after_tool", "hooks.before_finish"})
 # A project may add a rule that denies, and must not make the person's own ones disappear.
-ADDED_UP = frozenset({"permissions.allow", "permissions.ask", "permissions.deny"})
+ADDED_UP = frozenset({"permissions.allow", "permissions.ask", "permissions.deny"}) | HOOK_KEYS
+MERGED_BY_NAME = frozenset({"mcp.servers"})
 ALWAYS_GUARDED = frozenset(
-    {"check.command", "server.url", "server.api_key_env", "server.binary", "models.folder"}
+    {"check.command", "server.url", "server.api_key_env", "server.binary", "models.folder", "mcp.servers"}
 )
 
 
@@ -142,6 +144,8 @@ def guarded_keys(project: Layer, user: Layer) -> list[str]:
 
 
 def _needs_trust(key: str, value: Any, own: Any) -> bool:
+    if key in HOOK_KEYS:
+        return any(hook not in own for hook in value)
     if key == "permissions.allow":
         return not set(value) <= set(own)
     if key == "permissions.mode":
@@ -173,12 +177,17 @@ def _guard(
 def _notice(project: ProjectConfig, key: str) -> str:
     import shlex
 
-    value = shorten(show_value(project.layer.values[key]))
+    value = _short(key, project.layer.values[key])
     remedy = printable(shlex.join(["agent", "trust", str(project.root)]))
     return (
         f"{project.layer.origins[key]}: {key} = {value} is ignored, this folder is not trusted; "
         f"to look at it and use it: {remedy}"
     )
+
+
+def _short(key: str, value: Any) -> str:
+    """A value in a notice; of MCP servers the names, because their tables may hold keys."""
+    return ", ".join(printable(name) for name in value) if key == "mcp.servers" else shorten(show_value(value))
 
 
 def _is_a_repository(folder: Path) -> bool:
@@ -203,7 +212,10 @@ def _merge(layers: list[Layer]) -> tuple[dict[str, Any], dict[str, Origin]]:
     origins = {info.key: Origin("default") for info in all_settings()}
     for layer in layers:
         for key, value in layer.values.items():
-            if key not in ADDED_UP:
+            if key in MERGED_BY_NAME:
+                values[key] = {**values.get(key, {}), **value}
+                origins[key] = layer.origins[key].after(origins[key])
+            elif key not in ADDED_UP:
                 values[key], origins[key] = value, layer.origins[key]
             elif value:
                 before = values.get(key, [])

@@ -27,6 +27,8 @@ PositiveSeconds = Annotated[float, Field(gt=0, le=LONGEST_WAIT_SECONDS, allow_in
 Rules = Annotated[tuple[str, ...], Strict(False)]
 Sources = Annotated[tuple[ModelSource, ...], Strict(False)]
 Folder = Annotated[Path, Strict(False)]
+Hook = str | dict[str, Any]
+HookList = Annotated[tuple[Hook, ...], Strict(False)]
 
 
 class Section(BaseModel):
@@ -146,6 +148,43 @@ class Check(Section):
     command: str = Field(default="", description="check command of `agent run` in this project; empty = none")
 
 
+class Hooks(Section):
+    """Commands that run at certain points of a session. A project's count only when it is trusted."""
+
+    session_start: HookList = Field(default=(), description="commands to run when a session begins")
+    before_tool: HookList = Field(
+        default=(), description="commands to run before each tool call, which they may block"
+    )
+    after_tool: HookList = Field(
+        default=(), description="commands to run after each tool call, such as a formatter"
+    )
+    before_finish: HookList = Field(
+        default=(), description="commands to run before the work counts as done, which they may block"
+    )
+    seconds: PositiveSeconds = Field(default=30.0, description="seconds one hook may take")
+
+    @field_validator("session_start", "before_tool", "after_tool", "before_finish")
+    @classmethod
+    def _are_hooks(cls, hooks: tuple[Hook, ...]) -> tuple[Hook, ...]:
+        for hook in hooks:
+            _check_hook({"command": hook} if isinstance(hook, str) else hook)
+        return hooks
+
+
+def _check_hook(hook: dict[str, Any]) -> None:
+    unknown = sorted(set(hook) - {"command", "tools", "seconds"})
+    if unknown:
+        raise ValueError(f"knows command, tools and seconds of a hook, no {unknown[0]!r}")
+    command, tools, seconds = hook.get("command"), hook.get("tools", []), hook.get("seconds", 1)
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
+        raise ValueError("needs a command for each hook")
+    if not isinstance(tools, list) or not all(isinstance(name, str) and name.strip() for name in tools):
+        raise ValueError('needs the tools of a hook as a list of names, such as ["edit", "write"]')
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds <= LONGEST_WAIT_SECONDS:
+        raise ValueError("needs the seconds of a hook as a number above 0")
+
+
 class Ui(Section):
     """How the terminal interface looks and behaves. A person's own business: no project decides it."""
 
@@ -163,6 +202,35 @@ class Ui(Section):
     )
 
 
+class McpServer(Section):
+    """One MCP server: a program that is started (`command`), or an address (`url`). See docs/mcp.md."""
+
+    type: Literal["", "stdio", "http", "sse"] = Field(default="", description="empty = by command or url")
+    command: str = Field(default="", description="program to start")
+    args: Rules = Field(default=(), description="its arguments")
+    env: dict[str, str] = Field(default_factory=dict, description="environment variables for it")
+    cwd: str = Field(default="", description="folder that it runs in; empty = the workspace")
+    url: str = Field(default="", description="address of a server that runs already")
+    headers: dict[str, str] = Field(default_factory=dict, description="headers of each request to it")
+    start_seconds: PositiveSeconds = Field(default=60.0, description="seconds until it has to be ready")
+    call_seconds: PositiveSeconds = Field(default=120.0, description="seconds one call may take")
+    allow: Rules = Field(default=(), description="its tools that are offered, as globs; empty = all")
+    deny: Rules = Field(default=(), description="its tools that are not offered, as globs")
+    enabled: bool = Field(default=True, description="whether sessions use it")
+
+    def __str__(self) -> str:
+        """What is run or asked; values of variables and headers are secrets and left out."""
+        return self.url or " ".join([self.command, *self.args])
+
+
+class Mcp(Section):
+    """Servers of the Model Context Protocol, whose tools the model may call."""
+
+    servers: dict[str, McpServer] = Field(
+        default_factory=dict, description="MCP servers by name, each a table [mcp.servers.NAME]"
+    )
+
+
 class Settings(Section):
     """All settings. Top-level keys come before the tables."""
 
@@ -174,7 +242,9 @@ class Settings(Section):
     server: Server = Field(default_factory=Server.model_construct)
     models: Models = Field(default_factory=Models.model_construct)
     check: Check = Field(default_factory=Check.model_construct)
+    hooks: Hooks = Field(default_factory=Hooks.model_construct)
     ui: Ui = Field(default_factory=Ui.model_construct)
+    mcp: Mcp = Field(default_factory=Mcp.model_construct)
 
 
 class SettingInfo(NamedTuple):

@@ -1,0 +1,115 @@
+"""Services of a live session about what a project and a person brought along.
+
+| name | arguments | gives |
+|---|---|---|
+| `skills` | | a list of `SkillRow` |
+| `skill` | `name`, `arguments` (optional) | the text to send, with what the skill says |
+| `commands` | | a list of `CommandRow`: custom commands and skills that can be typed behind a slash |
+| `expand` | `name`, `arguments` (optional) | the text to send for a custom command, else for a skill |
+| `init` | | the text to send to have AGENTS.md written |
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from agent.app.extensions import Extensions, find_custom_commands, find_skills
+from agent.app.skill_shelf import trusted_names
+from agent.core.errors import UsageError
+from agent.core.outside_text import one_line
+from agent.skills.commands import expand
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRow:
+    """`origin` is project, user or bundled; an untrusted one is marked."""
+
+    name: str
+    origin: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """`takes` names the arguments, empty where nothing is known of them; `kind` is command or skill."""
+
+    name: str
+    summary: str
+    takes: str
+    kind: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionServices:
+    """Each method is one service. Files are read anew each time, so that a person can edit them meanwhile."""
+
+    extensions: Extensions
+
+    async def skills(self, _: Mapping[str, Any]) -> list[SkillRow]:
+        return await asyncio.to_thread(self._skill_rows)
+
+    async def skill(self, arguments: Mapping[str, Any]) -> str:
+        name, rest = _name(arguments), _rest(arguments)
+        # Not in a thread: what the skill is allowed and says of itself goes to the session.
+        return self.extensions.shelf.by_hand(name, rest)
+
+    async def commands(self, _: Mapping[str, Any]) -> list[CommandRow]:
+        return await asyncio.to_thread(self._command_rows)
+
+    async def expand(self, arguments: Mapping[str, Any]) -> str:
+        name, rest = _name(arguments), _rest(arguments)
+        workspace = self.extensions.workspace
+        found = await asyncio.to_thread(find_custom_commands, workspace, os.environ)
+        command = found.get(name)
+        if command is not None:
+            return expand(command.body, rest)
+        skills = await asyncio.to_thread(find_skills, workspace, os.environ)
+        if skills.get(name) is None:
+            raise UsageError(f"there is no command /{one_line(name, 60)}", "/help lists them")
+        return self.extensions.shelf.by_hand(name, rest)
+
+    async def init(self, _: Mapping[str, Any]) -> str:
+        return files("agent").joinpath("prompts/init.md").read_text("utf-8").strip()
+
+    def _skill_rows(self) -> list[SkillRow]:
+        found = find_skills(self.extensions.workspace, os.environ)
+        trusted = trusted_names(found, os.environ)
+        return [
+            SkillRow(
+                skill.name,
+                skill.scope if skill.name in trusted else f"{skill.scope}, not trusted",
+                one_line(skill.description, 100),
+            )
+            for skill in found.skills
+        ]
+
+    def _command_rows(self) -> list[CommandRow]:
+        workspace = self.extensions.workspace
+        rows = {
+            command.name: CommandRow(
+                command.name, command.description, command.takes, "command", command.scope
+            )
+            for command in find_custom_commands(workspace, os.environ).commands
+        }
+        for skill in find_skills(workspace, os.environ).skills:
+            row = CommandRow(skill.name, one_line(skill.description, 200), skill.takes, "skill", skill.scope)
+            rows.setdefault(skill.name, row)
+        return sorted(rows.values(), key=lambda row: row.name)
+
+
+def _name(arguments: Mapping[str, Any]) -> str:
+    name = arguments.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError("the command needs a text 'name'")
+    return name.strip().removeprefix("/")
+
+
+def _rest(arguments: Mapping[str, Any]) -> str:
+    rest = arguments.get("arguments", "")
+    if not isinstance(rest, str):
+        raise UsageError("the 'arguments' of a command are one text")
+    return rest

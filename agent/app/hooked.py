@@ -1,0 +1,128 @@
+"""Where hooks meet a turn: in front of the permission gate, behind each tool, and before the end."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agent.app.authorship import Authorship
+from agent.core.events import CheckFinished
+from agent.core.executor import Gate, GateDecision
+from agent.core.tool import Access, Tool, ToolContext, ToolResult
+from agent.core.verifier import Verdict, Verifier
+from agent.hooks.runner import HookRunner
+
+
+@dataclass(frozen=True, slots=True)
+class HookedGate:
+    """Asks the hooks first: no person is asked about a call that is blocked. The gate still decides."""
+
+    gate: Gate
+    hooks: HookRunner
+
+    async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
+        objection = await self.hooks.before_tool(tool.name, arguments)
+        if objection is not None:
+            return GateDecision(False, f"blocked by a hook: {objection.feedback}")
+        return await self.gate.decide(tool, arguments)
+
+
+class HookedTool:
+    """A tool whose result the hooks have seen. What a hook does to files is the run's own doing."""
+
+    params: type[BaseModel]
+    access: Access
+
+    def __init__(self, tool: Tool, hooks: HookRunner, authorship: Authorship) -> None:
+        self.name = tool.name
+        self.description = tool.description
+        self.params = tool.params
+        self.access = tool.access
+        self._tool = tool
+        self._hooks = hooks
+        self._authorship = authorship
+
+    def preview(self, params: Any, context: ToolContext) -> ToolResult | None:
+        """See `Tool.preview` of the file tools; None where the tool cannot tell beforehand."""
+        preview = getattr(self._tool, "preview", None)
+        return preview(params, context) if preview is not None else None
+
+    def acts_as(self, params: Any) -> Any:
+        """See `CallsAnother`; None where the tool stands for itself."""
+        acts_as = getattr(self._tool, "acts_as", None)
+        return acts_as(params) if acts_as is not None else None
+
+    async def run(self, params: Any, context: ToolContext) -> ToolResult:
+        result = await self._tool.run(params, context)
+        paths = [context.workspace / diff.path for diff in result.diffs if diff.after is not None]
+        before = {path: _version(path) for path in paths}
+        with self._authorship.of_a_command():
+            feedback, objected = await self._hooks.after_tool(
+                self.name,
+                params.model_dump(mode="json", exclude_none=True),
+                outcome="error" if result.is_error else "ok",
+                result=result.model_text,
+            )
+        notes = [result.model_text]
+        for path in paths:
+            if before[path] is not None and _version(path) not in (None, before[path]):
+                # The model may go on editing: a text that is no longer there is refused anyway.
+                context.ledger.record(path)
+                notes.append(f"A hook has changed {path.relative_to(context.workspace)} after that.")
+        if feedback:
+            notes.append(f"A hook says: {feedback}")
+        if len(notes) == 1:
+            return result
+        return replace(result, model_text="\n".join(notes), is_error=result.is_error or objected)
+
+
+class HookedFinish:
+    """A verifier that lets the hooks object to an end that the check, if there is one, agrees to."""
+
+    def __init__(
+        self,
+        verifier: Verifier | None,
+        hooks: HookRunner,
+        authorship: Authorship,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._verifier = verifier
+        self._hooks = hooks
+        self._authorship = authorship
+        self._clock = clock
+        self._objector = ""
+
+    async def after_change(self) -> Verdict | None:
+        return await self._verifier.after_change() if self._verifier is not None else None
+
+    async def at_finish(self) -> Verdict | None:
+        verdict = await self._verifier.at_finish() if self._verifier is not None else None
+        if verdict is not None and not verdict.passed:
+            return verdict
+        began = self._clock()
+        with self._authorship.of_a_command():
+            objection = await self._hooks.before_finish()
+        seconds = round(self._clock() - began, 4)
+        if objection is not None:
+            self._objector = objection.command
+            text = f"Not done yet: a hook objects.\n{objection.feedback}"
+            event = CheckFinished(
+                command=objection.command, passed=False, text=objection.feedback, seconds=seconds
+            )
+            return Verdict(False, text, event)
+        if verdict is None and self._objector:
+            # What was written down as failed has to be seen to pass.
+            event = CheckFinished(command=self._objector, passed=True, text="", seconds=seconds)
+            return Verdict(True, "", event)
+        return verdict
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,1 @@
+"""What people wrote for models to use again: Agent Skills and custom commands."""

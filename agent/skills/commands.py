@@ -1,0 +1,139 @@
+"""Custom commands: prompts in Markdown files, with places for what is typed behind their name."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.core.outside_text import decoded, one_line
+from agent.skills.discover import folders_up
+from agent.skills.matter import Document, MatterError, split
+from agent.skills.parse import LARGEST_FILE_BYTES, Scope, usable_name
+
+PROJECT_FOLDERS = (".agent/commands", ".claude/commands")
+MOST_COMMANDS = 500
+_SEPARATOR = ":"
+_PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?![\w]))")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomCommand:
+    """`name` is what is typed behind the slash; a folder is part of it, as in `db:migrate`."""
+
+    name: str
+    description: str
+    takes: str
+    file: Path
+    scope: Scope
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCommands:
+    """Commands by name, nearest first, and lines about files that cannot be used."""
+
+    commands: tuple[CustomCommand, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+    def get(self, name: str) -> CustomCommand | None:
+        return next((command for command in self.commands if command.name == name), None)
+
+
+def command_folders(workspace: Path, root: Path, personal: Sequence[Path]) -> list[tuple[Path, Scope]]:
+    """Where commands may be, nearest first."""
+    found: list[tuple[Path, Scope]] = [
+        (folder / name, "project") for folder in folders_up(workspace, root) for name in PROJECT_FOLDERS
+    ]
+    return [*found, *((folder, "user") for folder in personal)]
+
+
+def find_commands(folders: Iterable[tuple[Path, Scope]]) -> FoundCommands:
+    """Loads all commands. Reads files, so call it in a thread."""
+    by_name: dict[str, CustomCommand] = {}
+    problems: list[str] = []
+    for folder, scope in folders:
+        for file in _files(folder):
+            if len(by_name) >= MOST_COMMANDS:
+                problems.append(f"{folder}: only the first {MOST_COMMANDS} commands are loaded")
+                break
+            try:
+                command = _load(file, folder, scope)
+            except (MatterError, OSError) as error:
+                problems.append(f"the command {one_line(str(file), 200)} is left out: {error}")
+                continue
+            by_name.setdefault(command.name, command)
+    return FoundCommands(tuple(by_name.values()), tuple(problems))
+
+
+def expand(body: str, arguments: str) -> str:
+    """The prompt with `$ARGUMENTS` and `$1` to `$9` filled in.
+
+    Arguments that have no place in it are added at the end. What is filled in is not looked at again.
+    """
+    arguments = arguments.strip()
+    words = _words(arguments)
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return arguments
+        at = int(found[1]) - 1
+        return words[at] if at < len(words) else ""
+
+    text, places = _PLACE.subn(fill, body)
+    if arguments and not places:
+        text = f"{text.rstrip()}\n\nArguments: {arguments}"
+    return text.strip()
+
+
+def _words(arguments: str) -> list[str]:
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    try:
+        inside = folder.resolve()
+        files = sorted(path for path in folder.rglob("*.md") if path.is_file())
+    except (OSError, RuntimeError):
+        return
+    for file in files:
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if not hidden and file.resolve().is_relative_to(inside):
+            yield file
+
+
+def _load(file: Path, folder: Path, scope: Scope) -> CustomCommand:
+    document = _read(file)
+    parts = [usable_name(part) for part in file.relative_to(folder).with_suffix("").parts]
+    name = _SEPARATOR.join(filter(None, parts))
+    if not name:
+        raise MatterError("its name has no letter or digit")
+    first = next((line.lstrip("# ") for line in document.body.split("\n") if line.strip()), "")
+    matter = document.matter
+    described = matter.get("description")
+    takes = matter.get("argument-hint")
+    if isinstance(takes, list):  # `argument-hint: [file]` is a list for YAML
+        takes = " ".join(f"[{item}]" for item in takes if isinstance(item, str))
+    return CustomCommand(
+        name=name,
+        description=one_line(described if isinstance(described, str) else first, 200),
+        takes=one_line(takes, 80) if isinstance(takes, str) else "",
+        file=file,
+        scope=scope,
+        body=document.body,
+    )
+
+
+def _read(file: Path) -> Document:
+    with file.open("rb") as stream:
+        content = stream.read(LARGEST_FILE_BYTES + 1)
+    text = decoded(content) if len(content) <= LARGEST_FILE_BYTES else None
+    if text is None:
+        raise MatterError("it is no text, or too big")
+    document = split(text)
+    if not document.body.strip():
+        raise MatterError("there is nothing in it")
+    return document

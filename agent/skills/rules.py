@@ -1,0 +1,38 @@
+"""What `allowed-tools` of a skill means here, where other programs have other names for tools."""
+
+import re
+
+_NAMES = {
+    "bash": "shell",
+    "shell": "shell",
+    "read": "read",
+    "notebookread": "read",
+    "view": "read",
+    "edit": "edit",
+    "multiedit": "edit",
+    "write": "write",
+    "grep": "search",
+    "search": "search",
+    "ls": "read",
+    "glob": "glob",
+}
+_WORD = re.compile(r"(?P<tool>[\w*.:/-]+)(?:\((?P<pattern>.*)\))?")
+
+
+def as_rule(word: str) -> str:
+    """The permission rule for one word of `allowed-tools`; empty where there is no such tool here.
+
+    `Bash(git:*)` becomes `shell(git *)`. A word that would allow everything is no rule.
+    """
+    found = _WORD.fullmatch(word.strip())
+    if found is None:
+        return ""
+    tool = _NAMES.get(found["tool"].lower(), "")
+    if not tool and found["tool"].startswith("mcp__"):
+        tool = found["tool"] if found["pattern"] is None and "*" not in found["tool"] else ""
+    if not tool:
+        return ""
+    pattern = (found["pattern"] or "").strip()
+    if tool == "shell":
+        pattern = re.sub(r":\*$", " *", pattern)
+    return f"{tool}({pattern})" if pattern and pattern not in ("*", "**") else tool
