@@ -16,6 +16,8 @@ from agent.server.profile import Profile
 
 Source = Literal["measured", "reported", "estimate"]
 _EFFICIENCY = (0.5, 0.9)
+_LEAST_OF_A_CPU = 0.25
+"""Processors are also limited by how fast they compute, the more so the smaller the model."""
 _GAINS: Mapping[str, float] = {
     "dflash": 3.5, "eagle3": 2.5, "dspark": 3.0, "mtp": 2.0, "draft": 2.0,
 }  # fmt: skip
@@ -67,7 +69,7 @@ def expected_speed(
         return reported
     if not weights:
         return None
-    low = bandwidth[0] * _EFFICIENCY[0] / weights
+    low = bandwidth[0] * (_EFFICIENCY[0] if gpu else _LEAST_OF_A_CPU) / weights
     high = bandwidth[1] * _EFFICIENCY[1] / weights
     how = "estimate: memory bandwidth ÷ size of the weights"
     if profile.speculation.kind != "none":
