@@ -173,6 +173,11 @@ class Desk:
         self.bridge.clear()
         await self.live.open(opening)
 
+    async def redraw(self) -> None:
+        """Shows the conversation as the session has it now."""
+        self.bridge.clear()
+        await self.live.show_past()
+
     def in_background(self, work: Coroutine[Any, Any, None]) -> Worker[None]:
         """Runs `work` beside the screen; what goes wrong becomes a line in the conversation."""
         return self._app.run_worker(self._guarded(work), exit_on_error=False)

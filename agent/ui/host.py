@@ -4,6 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from textual.content import Content
+
 from agent.core.events import Notice
 from agent.core.handle import SessionFacts, SessionMode
 from agent.core.tool import FileDiff
@@ -38,7 +40,7 @@ class AppHost:
     def tell(self, text: str, level: Level = "info") -> None:
         self._desk.show(Notice(text=text, level=level))
 
-    def show_page(self, title: str, text: str) -> None:
+    def show_page(self, title: str, text: str | Content) -> None:
         from agent.ui.screens.page import PageScreen
 
         self._app.push_screen(PageScreen(title, text))
@@ -56,6 +58,13 @@ class AppHost:
 
     async def reopen(self, opening: Opening) -> None:
         await self._desk.reopen(opening)
+
+    async def redraw(self) -> None:
+        await self._desk.redraw()
+
+    def give_back(self, text: str) -> None:
+        if text:
+            self._app.prompt.put_before(text)
 
     def ask_model(self, text: str) -> None:
         self._desk.send(text, "now")

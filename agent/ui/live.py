@@ -66,7 +66,7 @@ class LiveSession:
             self._changed()
         self._follower = asyncio.create_task(self._follow(self.handle))
         if opening.resume:
-            await self._show_past(self.handle)
+            await self.show_past()
         waiting, self.waiting = self.waiting, []
         for text in waiting:
             self.handle.prompt(text)
@@ -118,9 +118,12 @@ class LiveSession:
                 await asyncio.sleep(0)
                 began = self._clock()
 
-    async def _show_past(self, handle: SessionHandle) -> None:
+    async def show_past(self) -> None:
+        """Replays what the session recorded so far."""
+        if self.handle is None:
+            return
         try:
-            events = await handle.command("history", {})
+            events = await self.handle.command("history", {})
         except AgentError:
             return
         for event in events or ():

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from textual.content import Content
+
 from agent.core.errors import AgentError, UsageError
 from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, TurnFinished
 from agent.core.handle import Answer, SessionFacts, SessionHandle, SessionMode
@@ -182,8 +184,15 @@ class PlainFront:
     def tell(self, text: str, level: Level = "info") -> None:
         self._writer.show(Notice(text=text, level=level))
 
-    def show_page(self, title: str, text: str) -> None:
-        self.say(f"{title}\n{text}")
+    def show_page(self, title: str, text: str | Content) -> None:
+        self.say(f"{title}\n{text.plain if isinstance(text, Content) else text}")
+
+    async def redraw(self) -> None:
+        self.say("(what was said since then is gone from the conversation)")
+
+    def give_back(self, text: str) -> None:
+        if text:
+            self.say(f"the message was:\n{text}")
 
     def show_diffs(self, title: str, diffs: Sequence[FileDiff]) -> None:
         self.say(f"{title}\n{diff_text(diffs).plain}")

@@ -11,6 +11,7 @@ from agent.ui.conversation.text import visible
 from agent.ui.text import one_line
 
 MOST_LINES = 400
+MOST_PAGE_LINES = 5000
 MOST_CHARACTERS = 20_000
 
 
@@ -49,6 +50,21 @@ def described(request: ApprovalRequest) -> Content:
 def diff_text(diffs: Iterable[FileDiff]) -> Content:
     """Unified diffs of all files, one below the other."""
     return Content("\n").join(line for diff in diffs for line in _diff_lines(diff))
+
+
+def coloured_diff(text: str) -> Content:
+    """A unified diff that came as text."""
+    lines = text.split("\n")
+    shown = [Content.styled(visible(line), _style_of(line)) for line in lines[:MOST_PAGE_LINES]]
+    if len(lines) > MOST_PAGE_LINES:
+        shown.append(Content.styled(f"… {len(lines) - MOST_PAGE_LINES:,} more lines are not shown", "$quiet"))
+    return Content("\n").join(shown)
+
+
+def _style_of(line: str) -> str:
+    if line.startswith(("--- ", "+++ ", "diff ")):
+        return "bold"
+    return {"+": "$text-success", "-": "$text-error", "@": "$quiet"}.get(line[:1], "")
 
 
 def _verb(tool: str) -> str:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Sequence
 
 from agent.core.errors import UsageError
-from agent.ui.commands import look, machine, session
+from agent.ui.commands import look, machine, rewind, session
 from agent.ui.commands.command import Command, Host
 from agent.ui.entry.fuzzy import best
 from agent.ui.text import one_line
@@ -35,7 +35,8 @@ _TYPING = (
 
 HELP = Command(name="help", summary="this list, or one command", run=show_help, takes="[command]")
 ALL: Sequence[Command] = sorted(
-    (HELP, *session.COMMANDS, *machine.COMMANDS, *look.COMMANDS), key=lambda command: command.name
+    (HELP, *session.COMMANDS, *rewind.COMMANDS, *machine.COMMANDS, *look.COMMANDS),
+    key=lambda command: command.name,
 )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from textual.content import Content
+
 from agent.core.handle import SessionFacts, SessionMode
 from agent.core.tool import FileDiff
 from agent.ui.options import Opening
@@ -29,7 +31,7 @@ class Host(Protocol):
         """Adds a line to the conversation."""
         ...
 
-    def show_page(self, title: str, text: str) -> None: ...
+    def show_page(self, title: str, text: str | Content) -> None: ...
 
     def show_diffs(self, title: str, diffs: Sequence[FileDiff]) -> None: ...
 
@@ -37,6 +39,14 @@ class Host(Protocol):
 
     async def reopen(self, opening: Opening) -> None:
         """Closes this session and opens another."""
+        ...
+
+    async def redraw(self) -> None:
+        """Shows the conversation anew, as the session has it now."""
+        ...
+
+    def give_back(self, text: str) -> None:
+        """Puts `text` into the input field."""
         ...
 
     def ask_model(self, text: str) -> None: ...

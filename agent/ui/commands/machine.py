@@ -1,14 +1,11 @@
 """Commands about what the session runs on: model, server, bench, permissions, MCP servers, skills."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
-
 from agent.core.errors import UsageError
 from agent.core.handle import MODES
 from agent.ui.commands.command import Command, Host
+from agent.ui.commands.reports import server_text, switch_cost
 from agent.ui.result_text import as_text
-from agent.ui.text import count, duration, one_line
+from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
 
 
@@ -29,17 +26,6 @@ async def model(host: Host, argument: str) -> None:
         await host.service("profile", name=name, apply=True)
 
 
-def switch_cost(switch: Any) -> str:
-    """What the service `profile` says of the cost, in one line."""
-    tokens, seconds = getattr(switch, "tokens", 0), getattr(switch, "seconds", None)
-    parts = [f"{count(tokens)} tokens to read" if tokens else "nothing to read yet"]
-    if seconds:
-        parts.append(f"about {duration(seconds)} at the speed measured here")
-    if not getattr(switch, "is_running", True):
-        parts.append("its server has to start")
-    return ", ".join(parts)
-
-
 async def server(host: Host, argument: str) -> None:
     action = argument or "state"
     if action not in ("state", "log", "start", "stop"):
@@ -49,27 +35,55 @@ async def server(host: Host, argument: str) -> None:
         host.tell("The server was started." if action == "start" else "The server was stopped.")
         return
     panel = await host.service("server")
-    log = "\n".join(getattr(panel, "log", ()))
     if action == "log":
+        log = "\n".join(getattr(panel, "log", ()))
         host.show_page("Server log", log or "The server has written nothing.")
-        return
-    known = dict(panel) if isinstance(panel, Mapping) else asdict(panel)
-    known.pop("log", None)
-    host.show_page(
-        "Server", as_text({name: value for name, value in known.items() if value not in (None, "")})
-    )
+    else:
+        host.show_page("Server", server_text(panel))
 
 
 async def bench(host: Host, argument: str) -> None:
-    await _page_of(host, "bench", "Bench", argument, "`agent bench` measures in another terminal")
+    """The session's own measurement, where it has one."""
+    try:
+        result = await host.service("bench", options=argument)
+    except UsageError:
+        profile = host.facts.profile if host.facts else ""
+        command = f"agent bench {profile} {argument}".replace("  ", " ").strip()
+        host.tell(
+            "A measurement needs the server for itself. Let the turn end, then run elsewhere:\n"
+            f"{command}\n/turns shows the speed of every turn of this session."
+        )
+        return
+    host.show_page("Bench", as_text(result) or "Nothing was measured.")
 
 
 async def permissions(host: Host, argument: str) -> None:
-    if not argument:
-        rules = as_text(await host.service("permissions"))
-        mode = host.facts.mode if host.facts else ""
-        host.show_page("Permissions", f"mode: {mode}\n\n{rules}")
+    if argument:
+        _change_mode(host, argument)
         return
+    rules = await _session_rules(host)
+    if rules:
+        choices = [Choice("", "Show all rules", _mode(host))]
+        choices += [
+            Choice(rule, one_line(rule, 60), "allowed in this session; Enter removes") for rule in rules
+        ]
+        chosen = await host.pick("Permissions", choices)
+        if chosen is None:
+            return
+        if chosen.value:
+            await host.service("forget_rule", rule=chosen.value)
+            host.tell(f"{one_line(chosen.value)} is asked about again.")
+            return
+    settled = as_text(await host.service("permissions"))
+    own = "".join(f"\nallow {rule}  (this session)" for rule in rules)
+    host.show_page("Permissions", f"{_mode(host)}\n\n{settled}{own}")
+
+
+def _mode(host: Host) -> str:
+    return f"mode: {host.facts.mode if host.facts else ''}"
+
+
+def _change_mode(host: Host, argument: str) -> None:
     for mode in MODES:
         if mode == argument.replace(" ", "-"):
             host.set_mode(mode)
@@ -77,22 +91,32 @@ async def permissions(host: Host, argument: str) -> None:
     raise UsageError(f"there is no mode '{one_line(argument, 20)}'", ", ".join(MODES))
 
 
+async def _session_rules(host: Host) -> list[str]:
+    try:
+        return [str(rule) for rule in await host.service("session_rules")]
+    except UsageError:
+        return []
+
+
 async def mcp(host: Host, argument: str) -> None:
-    await _page_of(host, "mcp", "MCP servers", argument, "this version connects to none")
+    await _page_of(host, "mcp", "MCP servers", argument, "No MCP server is connected.")
 
 
 async def skills(host: Host, argument: str) -> None:
-    await _page_of(host, "skills", "Skills", argument, "this version uses none")
+    await _page_of(host, "skills", "Skills", argument, "There is no skill here.")
 
 
 async def _page_of(host: Host, service: str, title: str, argument: str, otherwise: str) -> None:
-    """Shows what a service answers, or says in a sentence what there is instead."""
+    """Shows what a service answers, or says in a sentence that there is nothing."""
     try:
         result = await host.service(service, arguments=argument)
     except UsageError:
-        host.tell(f"/{service} is not there in this session: {otherwise}.")
+        host.tell(otherwise)
         return
-    host.show_page(title, as_text(result) or "Nothing to show.")
+    if result:
+        host.show_page(title, as_text(result))
+    else:
+        host.tell(otherwise)
 
 
 COMMANDS = (

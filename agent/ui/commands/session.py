@@ -5,9 +5,11 @@ from typing import Any
 
 from agent.core.errors import UsageError
 from agent.ui.commands.command import Command, Host
+from agent.ui.commands.reports import context_text
 from agent.ui.options import Opening
+from agent.ui.request_text import coloured_diff
 from agent.ui.result_text import as_text, diffs_in
-from agent.ui.text import one_line, share
+from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
 
 INIT_REQUEST = """Write AGENTS.md in the root of this repository, for a coding assistant that works here.
@@ -80,34 +82,19 @@ async def diff(host: Host, _argument: str) -> None:
     if diffs:
         host.show_diffs("Changes of this session", diffs)
     elif text and text != "nothing":
-        host.show_page("Changes of this session", text)
+        host.show_page("Changes of this session", coloured_diff(text))
     else:
         host.tell("This session changed no file.")
 
 
 async def compact(host: Host, argument: str) -> None:
-    host.tell(as_text(await host.service("compact", focus=argument)) or "The conversation is shorter now.")
+    """The session says when it cannot."""
+    done = as_text(await host.service("compact", instruction=argument))
+    host.tell(done or "The conversation is shorter now.")
 
 
 async def context(host: Host, _argument: str) -> None:
     host.show_page("What fills the context", context_text(await host.service("context")))
-
-
-def context_text(report: Any) -> str:
-    """The service `context` as a table; seconds are what this machine takes to read it."""
-    parts = getattr(report, "parts", None)
-    if parts is None:
-        return as_text(report)
-    mark = "" if report.is_exact else "~"
-    lines = [f"{'':<12}{'tokens':>10}{'messages':>10}{'to read':>10}"]
-    for part in parts:
-        seconds = "" if part.seconds is None else f"{part.seconds:.1f} s"
-        tokens = f"{mark}{part.tokens:,}"
-        lines.append(f"{one_line(part.kind, 12):<12}{tokens:>10}{part.messages:>10}{seconds:>10}".rstrip())
-    if report.window:
-        used = report.used or report.total
-        lines += ["", f"{used:,} of {report.window:,} tokens are used, {share(used / report.window)}"]
-    return "\n".join(lines)
 
 
 async def export(host: Host, argument: str) -> None:
@@ -147,7 +134,7 @@ COMMANDS = (
         name="compact",
         summary="make the conversation shorter",
         run=compact,
-        takes="[focus]",
+        takes="[what to keep]",
         help="The model sums up what was said. The next request reads the short text from the start.",
     ),
     Command(name="context", summary="what fills the context, in tokens and seconds", run=context),

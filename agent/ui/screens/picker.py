@@ -33,7 +33,7 @@ class PickerScreen(ModalScreen[Choice | None]):
         super().__init__()
         self._title = title
         self._query = query
-        self._choices = choices
+        self.choices = choices
         self._shown: list[Choice] = []
 
     def compose(self) -> ComposeResult:
@@ -72,7 +72,7 @@ class PickerScreen(ModalScreen[Choice | None]):
         self.dismiss(None)
 
     def _narrow(self, query: str) -> None:
-        texts = {f"{choice.label} {choice.note}": choice for choice in self._choices}
+        texts = {f"{choice.label} {choice.note}": choice for choice in self.choices}
         self._shown = [texts[text] for text in best(query, list(texts), MOST_SHOWN)]
         options = self.query_one(OptionList)
         options.clear_options()

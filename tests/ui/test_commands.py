@@ -1,0 +1,205 @@
+"""Slash commands against a played session: what they ask of it, and what a person reads."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from textual.widgets import Static
+
+from agent.app.accounts import ContextPart, ContextReport
+from agent.app.rewinding import RewindPoint, RewindResult
+from agent.app.switching import ProfileSwitch, ServerPanel
+from agent.core.errors import UsageError
+from agent.core.events import UserMessageAdded
+from agent.ui.commands.reports import context_text, server_text
+from agent.ui.request_text import coloured_diff
+from agent.ui.screens.page import PageScreen
+from agent.ui.screens.picker import PickerScreen
+from tests.fakes.fake_handle import FakeHandle
+from tests.ui.rig import Rig, rest, settle, type_text
+
+POINTS = [
+    RewindPoint(turn=1, first_line="write it", started=0.0, changed=("a.py",)),
+    RewindPoint(turn=2, first_line="explain it", started=0.0, changed=()),
+]
+
+
+def rig_with(**services: Any) -> Rig:
+    return Rig(handles=[FakeHandle(services=services)])
+
+
+async def run_line(pilot: Any, rig: Rig, line: str) -> None:
+    rig.app.submit(line, "now")
+    for _ in range(3):
+        await pilot.pause()
+
+
+async def test_rewind_asks_for_the_message_and_what_goes_back_and_returns_the_message():
+    rig = rig_with(
+        rewind_points=POINTS,
+        rewind=RewindResult(to_turn=1, what="both", prompt="write it", restored=("a.py",)),
+        history=[UserMessageAdded(text="an older one")],
+    )
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/rewind")
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await pilot.press("enter")
+        await rest(pilot)
+        assert ("rewind", {"to_turn": 1, "what": "both"}) in rig.handle.commands
+        assert rig.app.prompt.text == "write it"
+        assert isinstance(rig.conversation.events[0], UserMessageAdded)
+        assert rig.lines == ["Back to before turn 1. put back: a.py"]
+
+
+async def test_a_message_that_changed_no_file_offers_only_the_conversation():
+    rig = rig_with(rewind_points=POINTS)
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/rewind")
+        await pilot.press("enter")
+        await pilot.pause()
+        screen = rig.app.screen
+        assert isinstance(screen, PickerScreen)
+        assert [choice.label for choice in screen.choices] == ["Only the conversation", "Stay here"]
+        await pilot.press("escape")
+
+
+async def test_a_session_that_cannot_go_back_says_so_in_a_sentence():
+    rig = rig_with()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/rewind")
+        await rest(pilot)
+        assert rig.lines == ["This session cannot go back yet; /undo takes back what it changed in files."]
+
+
+async def test_compact_hands_the_instruction_over_and_says_what_hinders_it():
+    rig = rig_with(compact=UsageError("not yet", "begin a new one"))
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/compact keep the plan")
+        await rest(pilot)
+        assert rig.handle.commands == [("compact", {"instruction": "keep the plan"})]
+        assert rig.lines == ["not yet\nbegin a new one"]
+
+
+async def test_bench_names_the_command_where_the_session_does_not_measure():
+    rig = rig_with()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/bench")
+        await rest(pilot)
+        assert "agent bench small\n" in rig.lines[0]
+
+
+async def test_another_model_is_only_gone_over_to_after_its_cost_was_shown():
+    switch = ProfileSwitch(
+        profile="big", model="big.gguf", tokens=3000, seconds=12.0, measured_with="big", is_running=False
+    )
+    rig = rig_with(profile=switch)
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/model big")
+        screen = rig.app.screen
+        assert isinstance(screen, PickerScreen)
+        cost = "3.0k tokens to read, about 12 s at the speed measured here, its server has to start"
+        assert screen.choices[0].note == cost
+        assert rig.handle.commands == [("profile", {"name": "big"})]
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.handle.commands[-1] == ("profile", {"name": "big", "apply": True})
+
+
+async def test_a_rule_of_this_session_can_be_removed():
+    rig = rig_with(session_rules=["shell(make *)"], forget_rule="shell(make *)")
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/permissions")
+        await pilot.press("down", "enter")
+        await rest(pilot)
+        assert rig.handle.commands[-1] == ("forget_rule", {"rule": "shell(make *)"})
+        assert rig.lines == ["shell(make *) is asked about again."]
+
+
+async def test_without_rules_of_the_session_permissions_are_a_page():
+    rig = rig_with(session_rules=[], permissions="allow shell(ls)")
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/permissions")
+        await rest(pilot)
+        assert isinstance(rig.app.screen, PageScreen)
+        shown = str(rig.app.screen.query_one("#page-text", Static).render())
+        assert shown == "mode: ask\n\nallow shell(ls)"
+
+
+async def test_mcp_and_skills_are_plain_sentences_where_there_are_none():
+    rig = rig_with(skills=[])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        for line in ("/mcp", "/skills"):
+            await run_line(pilot, rig, line)
+            await rest(pilot)
+        assert rig.lines == ["No MCP server is connected.", "There is no skill here."]
+
+
+async def test_the_keys_page_has_the_keys_of_the_conversation_too():
+    rig = rig_with()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/keys")
+        await pilot.press("enter")
+        await rest(pilot)
+        shown = str(rig.app.screen.query_one("#page-text", Static).render())
+        assert "conversation.copy-code" in shown
+
+
+def test_the_context_is_a_bar_and_a_table_with_the_greatest_first():
+    parts = (
+        ContextPart(kind="system", tokens=500, messages=1, seconds=2.5),
+        ContextPart(kind="results", tokens=1500, messages=3, seconds=7.5),
+    )
+    text = context_text(ContextReport(parts=parts, used=2048, window=4096, is_exact=True)).plain
+    lines = text.split("\n")
+    assert lines[0] == "━" * 24 + "─" * 24 + "  2,048 of 4,096 tokens, 50 %"
+    assert lines[3].split()[:5] == ["results", "1,500", "3", "7.5", "s"]
+    assert lines[-1] == "Reading all of it anew takes this machine about 10 s."
+
+
+def test_an_empty_conversation_has_a_context_too():
+    assert context_text(ContextReport(parts=(), used=0, window=0, is_exact=False)).plain
+
+
+def test_the_panel_of_a_server_names_what_was_noticed_and_shows_its_log():
+    panel = ServerPanel(
+        state="ready",
+        profile="small",
+        engine="llama-server",
+        model="small.gguf",
+        url="http://127.0.0.1:8080",
+        pid=7,
+        context_tokens=4096,
+        slots=1,
+        tool_protocol="native",
+        prefill_rate=None,
+        log_file=None,
+        log=("loaded", "evil \x1b[2J"),
+        memory_bytes=1_500_000_000,
+        speculation="none",
+        findings=({"level": "warning", "code": "x", "message": "runs on the CPU", "hint": "fit it"},),
+    )
+    text = server_text(panel).plain
+    assert "memory       1.50 GB" in text
+    assert "speculation  off" in text
+    assert "! runs on the CPU\n  fit it" in text
+    assert text.endswith("loaded\nevil ␛[2J")
+
+
+def test_what_a_service_of_another_kind_answers_is_shown_too():
+    assert "state" in server_text({"state": "ready"}).plain
+    assert context_text(SimpleNamespace()).plain
+
+
+def test_a_diff_keeps_its_text_whatever_is_in_it():
+    text = "--- a\n+++ b\n@@ -1 +1 @@\n-[bold]x\n+y\u2028z"
+    assert coloured_diff(text).plain == "--- a\n+++ b\n@@ -1 +1 @@\n-[bold]x\n+y‹2028›z"
