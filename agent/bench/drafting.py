@@ -7,12 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_SAMPLE = re.compile(r"^(?:\w+:)?(\w+)(?:\{([^}]*)\})?\s+([0-9.eE+-]+)", re.MULTILINE)
-_POSITION = re.compile(r'position="(\d+)"')
-_DRAFTS = "spec_decode_num_drafts_total"
-_DRAFTED = "spec_decode_num_draft_tokens_total"
-_ACCEPTED = "spec_decode_num_accepted_tokens_total"
-_ACCEPTED_PER_POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
+from agent.core.engine_metrics import ACCEPTED, DRAFTED, DRAFTS, read_metrics
+
 _LOG_LINE = re.compile(
     r"draft acceptance\s*=\s*[\d.]+ \(\s*(\d+) accepted /\s*(\d+) generated\), mean len =\s*([\d.]+)"
 )
@@ -51,27 +47,11 @@ class DraftCounters:
 
 def read_counters(metrics: str) -> DraftCounters | None:
     """The counters in a Prometheus text, summed over models; None when it has none about drafting."""
-    sums: dict[str, float] = {}
-    positions: dict[int, float] = {}
-    for name, labels, number in _SAMPLE.findall(metrics):
-        try:
-            value = float(number)
-        except ValueError:
-            continue
-        position = _POSITION.search(labels)
-        if name == _ACCEPTED_PER_POSITION and position:
-            positions[int(position[1])] = positions.get(int(position[1]), 0) + value
-        elif name in (_DRAFTS, _DRAFTED, _ACCEPTED):
-            sums[name] = sums.get(name, 0) + value
-    if _DRAFTS not in sums:
+    found = read_metrics(metrics)
+    if not found.knows(DRAFTS):
         return None
-    highest = min(max(positions, default=-1), 1023)
-    return DraftCounters(
-        int(sums[_DRAFTS]),
-        int(sums.get(_DRAFTED, 0)),
-        int(sums.get(_ACCEPTED, 0)),
-        tuple(int(positions.get(index, 0)) for index in range(highest + 1)),
-    )
+    drafts, drafted, accepted = (int(found.sums.get(name, 0)) for name in (DRAFTS, DRAFTED, ACCEPTED))
+    return DraftCounters(drafts, drafted, accepted, found.by_position)
 
 
 def log_size(log_file: Path | None) -> int:

@@ -7,71 +7,42 @@ gives gauges of its latest decode interval (`sglang:spec_accept_rate`, `sglang:s
 nothing is said.
 """
 
-import math
-import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Literal
 
+from agent.core.engine_metrics import ACCEPTED, DRAFTED, DRAFTS, EngineMetrics, read_metrics
 from agent.core.stats import StepStats
 
 MetricsKind = Literal["vllm", "sglang"]
 ReadMetrics = Callable[[], Awaitable[str | None]]
 """Gives the text of `/metrics`; None where there is none."""
 
-_SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{([^}]*)\})?\s+(\S+)", re.MULTILINE)
-_POSITION = re.compile(r'\bposition="(\d{1,4})"')
 _RUNNING = ("num_requests_running", "num_requests_waiting", "num_running_reqs", "num_queue_reqs")
-_DRAFTS = "spec_decode_num_drafts_total"
-_DRAFTED = "spec_decode_num_draft_tokens_total"
-_ACCEPTED = "spec_decode_num_accepted_tokens_total"
-_BY_POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
 _REQUESTS = ("request_success_total", "num_requests_total")
 _GENERATED = "generation_tokens_total"
 _RATE = "spec_accept_rate"
 _LENGTH = "spec_accept_length"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One look at the metrics: sums over all models and workers, and the accepted tokens by position."""
-
-    sums: Mapping[str, float]
-    by_position: tuple[int, ...] = ()
-
-    @property
-    def at_work(self) -> int:
-        """Requests that are served or wait."""
-        return int(sum(self.sums.get(name, 0) for name in _RUNNING))
-
-
-def read_snapshot(text: str, kind: MetricsKind) -> Snapshot | None:
+def read_snapshot(text: str, kind: MetricsKind) -> EngineMetrics | None:
     """Parses a Prometheus text; None when the engine says nothing about drafting in it."""
-    sums: dict[str, float] = {}
-    positions: dict[int, float] = {}
-    for name, labels, number in _SAMPLE.findall(text):
-        prefix, _, short = name.partition(":")
-        value = _number(number)
-        if prefix != kind or value is None:
-            continue
-        position = _POSITION.search(labels)
-        if short == _BY_POSITION and position:
-            positions[int(position[1])] = positions.get(int(position[1]), 0) + value
-        elif short in (_RATE, _LENGTH):
-            sums[short] = max(value, sums.get(short, 0))  # every worker of a group reports the same one
-        else:
-            sums[short] = sums.get(short, 0) + value
-    wanted = (_DRAFTED, _ACCEPTED) if kind == "vllm" else (_RATE,)
-    if any(name not in sums for name in wanted):
-        return None
-    length = max(positions, default=-1) + 1
-    return Snapshot(sums, tuple(int(positions.get(index, 0)) for index in range(length)))
+    found = read_metrics(text, kind)
+    wanted = (DRAFTED, ACCEPTED) if kind == "vllm" else (_RATE,)
+    return found if found.knows(*wanted) else None
 
 
-def with_drafting(stats: StepStats, before: Snapshot, after: Snapshot, kind: MetricsKind) -> StepStats:
+def at_work(metrics: EngineMetrics) -> int:
+    """Requests that are served or wait."""
+    return int(sum(metrics.sums.get(name, 0) for name in _RUNNING))
+
+
+def with_drafting(
+    stats: StepStats, before: EngineMetrics, after: EngineMetrics, kind: MetricsKind
+) -> StepStats:
     """`stats` with the figures of drafting, where the two looks say that nobody else was served meanwhile."""
     # SGLang brings its gauge of requests up to date every few steps: our own may still stand there.
-    if max(before.at_work, after.at_work) > (1 if kind == "sglang" else 0) or stats.draft_source:
+    if max(at_work(before), at_work(after)) > (1 if kind == "sglang" else 0) or stats.draft_source:
         return stats
     if max(_grown(before, after, name) for name in _REQUESTS) > 1:
         return stats
@@ -80,8 +51,8 @@ def with_drafting(stats: StepStats, before: Snapshot, after: Snapshot, kind: Met
     return _counted(stats, before, after) if kind == "vllm" else _gauged(stats, before, after)
 
 
-def _counted(stats: StepStats, before: Snapshot, after: Snapshot) -> StepStats:
-    drafts, drafted, accepted = (_grown(before, after, name) for name in (_DRAFTS, _DRAFTED, _ACCEPTED))
+def _counted(stats: StepStats, before: EngineMetrics, after: EngineMetrics) -> StepStats:
+    drafts, drafted, accepted = (_grown(before, after, name) for name in (DRAFTS, DRAFTED, ACCEPTED))
     if drafted <= 0 or not 0 <= accepted <= drafted:
         return stats
     earlier = before.by_position + (0,) * (len(after.by_position) - len(before.by_position))
@@ -96,9 +67,9 @@ def _counted(stats: StepStats, before: Snapshot, after: Snapshot) -> StepStats:
     )
 
 
-def _gauged(stats: StepStats, before: Snapshot, after: Snapshot) -> StepStats:
-    rate, length = after.sums.get(_RATE, 0), after.sums.get(_LENGTH, 0)
-    unchanged = (rate, length) == (before.sums.get(_RATE, 0), before.sums.get(_LENGTH, 0))
+def _gauged(stats: StepStats, before: EngineMetrics, after: EngineMetrics) -> StepStats:
+    rate, length = after.highest.get(_RATE, 0), after.highest.get(_LENGTH, 0)
+    unchanged = (rate, length) == (before.highest.get(_RATE, 0), before.highest.get(_LENGTH, 0))
     if unchanged or not 0 < rate <= 1:
         return stats
     return replace(
@@ -116,7 +87,7 @@ class MetricsWatch:
         self._kind: MetricsKind = kind
         self._read = read
         self._gave_up = False
-        self._before: Snapshot | None = None
+        self._before: EngineMetrics | None = None
 
     async def begin(self) -> None:
         self._before = await self._look()
@@ -130,18 +101,10 @@ class MetricsWatch:
         after = await self._look()
         return with_drafting(stats, before, after, self._kind) if after else stats
 
-    async def _look(self) -> Snapshot | None:
+    async def _look(self) -> EngineMetrics | None:
         text = None if self._gave_up else await self._read()
         return read_snapshot(text, self._kind) if text else None
 
 
-def _grown(before: Snapshot, after: Snapshot, name: str) -> int:
+def _grown(before: EngineMetrics, after: EngineMetrics, name: str) -> int:
     return int(after.sums.get(name, 0) - before.sums.get(name, 0))
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
