@@ -11,12 +11,13 @@ from typing import Any
 from pydantic import BaseModel, RootModel, model_validator
 
 from agent.core.errors import AgentError
+from agent.core.outside_text import tidy
 from agent.core.tool import Access, ToolContext, ToolResult
 from agent.mcp.config import ServerSpec
 from agent.mcp.connection import RemoteTool
 from agent.mcp.pool import Pool
 from agent.mcp.schema import DESCRIPTION_CHARACTERS, UnfitSchemaError, problems_of, projected
-from agent.mcp.text import one_line, plain_name, visible
+from agent.mcp.text import one_line, plain_name
 
 BETWEEN = "__"
 """Stands between server and tool. No built-in tool has it in its name."""
@@ -124,7 +125,7 @@ def as_result(server: str, result: Any) -> ToolResult:
     structured = result.structured_content
     if structured is not None and not any(block.type == "text" for block in result.content):
         parts.append(_as_json(structured))
-    text = visible("\n".join(filter(None, parts))[:LARGEST_RESULT_CHARACTERS]).strip()
+    text = tidy("\n".join(filter(None, parts))[:LARGEST_RESULT_CHARACTERS]).strip()
     if not text:
         text = "It failed and said nothing about it." if result.is_error else "(no output)"
     return ToolResult(f"[data from the MCP server {server}]\n{text}", is_error=bool(result.is_error))

@@ -174,9 +174,10 @@ class Connection:
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Any]:
-        from agent import __version__
         import mcp_types
         from mcp.client.client import Client
+
+        from agent import __version__
 
         spec = expand_server(self.spec, self._around.variables)
 
