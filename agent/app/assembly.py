@@ -10,9 +10,11 @@ from agent.app.approvals import PersonGate
 from agent.app.authorship import Authorship
 from agent.app.conversation import Setting, tools_for
 from agent.app.engine import Engine, open_engine
+from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.glance import RepoGlance
 from agent.app.keeper import EngineKeeper
 from agent.app.live import LiveSession, Relay
+from agent.app.mcp import open_mcp
 from agent.app.outbox import Outbox
 from agent.app.protocols import tried_protocol
 from agent.app.record import SessionRecord, open_record
@@ -52,8 +54,14 @@ async def assemble(
         open_record, workspace, profile=serving.profile.name, resume=resume, fork=fork, report=report
     )
     authorship = Authorship(record.ledger)
-    tools, shell = tools_for(authorship)
+    built_in, shell = tools_for(authorship)
     gate = _gate(workspace, serving, record, rules, relay)
+    extensions = await _extensions(loaded, record, authorship, gate, relay)
+    mcp = await open_mcp(
+        workspace, loaded.settings, environment=dict(gate.context.environment), emit=relay.emit
+    )
+    gate.rules += mcp.rules
+    tools = extensions.with_tools(mcp.with_tools(built_in))
     cancel = asyncio.Event()
     opener = _Opener(workspace, record, authorship, tools, gate, cancel, relay)
     inbox = SessionInbox(
@@ -74,6 +82,8 @@ async def assemble(
         turns=turns,
         glance=RepoGlance(workspace),
         keeper=EngineKeeper(serving, opener.open, emit=relay.emit, arrived=relay.arrived),
+        extensions=extensions,
+        mcp=mcp,
         cancel=cancel,
         used_tokens=turns.context_tokens,
     )
@@ -84,6 +94,26 @@ async def assemble(
         text = f"the folder {workspace} is read-only, so nothing can be changed in it"
         live.emit(Notice(text=text, level="warning"))
     return live
+
+
+async def _extensions(
+    loaded: LoadedSettings,
+    record: SessionRecord,
+    authorship: Authorship,
+    gate: PersonGate,
+    relay: Relay,
+) -> Extensions:
+    extensions = await load_extensions(
+        gate.workspace,
+        loaded.settings,
+        authorship,
+        session_id=record.store.id,
+        hook_environment=lambda: gate.context.environment,
+        emit=relay.emit,
+    )
+    gate.rules += tool_rules(extensions.shelf)
+    extensions.shelf.grant = gate.grant
+    return extensions
 
 
 def _reporter(relay: Relay) -> Callable[[str], None]:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from agent.app.authorship import Authorship, OwnCheck, OwnCommands
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
+from agent.app.extensions import load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
+from agent.app.mcp import McpServers, open_mcp
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
@@ -42,6 +44,7 @@ class OpenConversation:
     prompt: str
     bench: Workbench
     shell: ShellTool
+    mcp: McpServers
 
     def events(self) -> AsyncIterator[Event]:
         return run_attempts(self.system_text, self.prompt, self.bench)
@@ -49,6 +52,7 @@ class OpenConversation:
     async def close(self) -> None:
         """Ends what the model left running, and lets go of the connection."""
         self.shell.stop_background()
+        await self.mcp.close()
         await self.bench.model.close()
 
 
@@ -75,10 +79,20 @@ class Setting:
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
-    tools, shell = tools_for(setting.authorship)
+    built_in, shell = tools_for(setting.authorship)
     profile, settings = setting.profile, setting.settings
-    protocol = protocol_named(setting.protocol, tools)
     environment = tool_environment(setting.key_variables)
+    extensions = await load_extensions(
+        setting.workspace,
+        settings,
+        setting.authorship,
+        session_id=setting.spill_folder.parent.name,
+        hook_environment=lambda: environment,
+        emit=emit,
+    )
+    mcp = await open_mcp(setting.workspace, settings, environment=environment, emit=emit)
+    tools = extensions.with_tools(mcp.with_tools(built_in))
+    protocol = protocol_named(setting.protocol, tools)
     verifier = _check(task, setting, environment)
     gathering = asyncio.to_thread(
         gather,
@@ -92,6 +106,10 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     for path in shown:
         setting.ledger.record(path)
     gate = _gate(task, setting)
+    gate.rules += tool_rules(extensions.shelf) + mcp.rules
+    extensions.shelf.grant = gate.grant
+    window = setting.endpoint.context_tokens
+    opening = await extensions.opening(task.text, context_tokens=window, listing=briefing.listing)
     bench = Workbench(
         settings=settings,
         task=task,
@@ -106,13 +124,17 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         surroundings=_surroundings(task, setting, gate, briefing, baseline),
         deadline=setting.deadline,
         cancel=setting.cancel,
+        extensions=extensions,
     )
     guide = bench.guide()
     return OpenConversation(
         system_text=protocol.system_text(system_prompt()),
-        prompt=f"{briefing.message(task, baseline)}\n\n{guide.cue() if guide else ''}".strip(),
+        prompt="\n\n".join(
+            filter(None, [opening, briefing.message(task, baseline), guide.cue() if guide else ""])
+        ),
         bench=bench,
         shell=shell,
+        mcp=mcp,
     )
 
 

@@ -55,14 +55,20 @@ class HookedTool:
         acts_as = getattr(self._tool, "acts_as", None)
         return acts_as(params) if acts_as is not None else None
 
+    def acts_as(self, params: Any) -> tuple[Tool, Mapping[str, Any]] | ToolResult | None:
+        """See `core.tool.CallsAnother`; None where the tool calls no other one."""
+        acts_as = getattr(self._tool, "acts_as", None)
+        return acts_as(params) if acts_as is not None else None
+
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
         result = await self._tool.run(params, context)
+        name, arguments = self._meant(params)
         paths = [context.workspace / diff.path for diff in result.diffs if diff.after is not None]
         before = {path: _version(path) for path in paths}
         with self._authorship.of_a_command():
             feedback, objected = await self._hooks.after_tool(
-                self.name,
-                params.model_dump(mode="json", exclude_none=True),
+                name,
+                arguments,
                 outcome="error" if result.is_error else "ok",
                 result=result.model_text,
             )
@@ -77,6 +83,12 @@ class HookedTool:
         if len(notes) == 1:
             return result
         return replace(result, model_text="\n".join(notes), is_error=result.is_error or objected)
+
+    def _meant(self, params: Any) -> tuple[str, Mapping[str, Any]]:
+        meant = self.acts_as(params)
+        if isinstance(meant, tuple):
+            return meant[0].name, meant[1]
+        return self.name, params.model_dump(mode="json", exclude_none=True)
 
 
 class HookedFinish:

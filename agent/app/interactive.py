@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.app.background import start_in_background
+from agent.app.compacting import compact_if_full
 from agent.app.engine import Engine, why_gone
 from agent.app.live import LiveSession
 from agent.app.opening import opened
@@ -144,6 +145,7 @@ class InteractiveSession:
         live = self._live
         await self._services.settled()
         live.shell.stop_background()
+        await live.mcp.close()
         await live.glance.close()
         problem = await live.keeper.close()
         if problem:
@@ -210,6 +212,7 @@ class InteractiveSession:
         live = self._live
         conversation = live.record.conversation
         live.suit(engine)
+        await compact_if_full(live, engine)
         await self._keep_files(live.turns.rows[-1].number)
         said = await worded(live, text)
         said = await unless_cancelled(opened(live, engine, said), live.cancel)

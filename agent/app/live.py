@@ -12,6 +12,7 @@ from agent.app.extensions import Extensions
 from agent.app.foreign import remarks
 from agent.app.glance import RepoGlance
 from agent.app.keeper import EngineKeeper
+from agent.app.mcp import McpServers
 from agent.app.outbox import Outbox
 from agent.app.record import SessionRecord
 from agent.app.serving import Serving
@@ -83,6 +84,7 @@ class LiveSession:
     glance: RepoGlance
     keeper: EngineKeeper
     extensions: Extensions
+    mcp: McpServers
     server_state: str = "stopped"
     used_tokens: int = 0
     is_running: bool = False

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent.app.mcp import ProjectFile
     from agent.app.skill_trust import OpenSkill
     from agent.config.load import ProjectConfig
 
@@ -42,13 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list() -> int:
+    from agent.app.mcp import MCP_FILE
     from agent.app.skill_trust import skill_file
     from agent.config.load import project_config_file
     from agent.config.text import printable
     from agent.config.trust import TrustStore, fingerprint
 
     for folder, trusted in TrustStore.of(os.environ).entries().items():
-        file = skill_file(Path(folder)) or project_config_file(Path(folder))
+        is_file = Path(folder).name == MCP_FILE
+        file = Path(folder) if is_file else skill_file(Path(folder)) or project_config_file(Path(folder))
         try:
             changed = fingerprint(file.read_bytes()) != trusted
         except OSError:
@@ -59,6 +62,7 @@ def _list() -> int:
 
 
 def _revoke(path: Path) -> int:
+    from agent.app.mcp import MCP_FILE
     from agent.app.skill_trust import revoke_skills
     from agent.config.load import find_project_root
     from agent.config.trust import TrustStore
@@ -66,7 +70,9 @@ def _revoke(path: Path) -> int:
     # The folder itself may be gone; its name is enough to forget it.
     root = find_project_root(path) if path.is_dir() else path.absolute()
     skills = revoke_skills(root, os.environ)
-    was_trusted = TrustStore.of(os.environ).revoke(root) or skills > 0
+    store = TrustStore.of(os.environ)
+    servers = store.revoke(root / MCP_FILE)
+    was_trusted = store.revoke(root) or skills > 0 or servers
     print(f"{root} {'is no longer trusted' if was_trusted else 'was not trusted'}", file=sys.stderr)
     return 0
 
@@ -81,6 +87,7 @@ def _root_of(path: Path) -> Path:
 
 
 def _grant(start: Path, *, sure: bool) -> int:
+    from agent.app.mcp import read_project_file
     from agent.app.skill_trust import open_skills, trust_skills
     from agent.config.load import project_config_file, read_project_config
     from agent.config.text import printable
@@ -90,7 +97,9 @@ def _grant(start: Path, *, sure: bool) -> int:
     root = _root_of(start)
     project = read_project_config(root)
     skills = open_skills(start, root, os.environ)
-    if project is None and not skills:
+    servers = read_project_file(root, os.environ)
+    new_servers = servers if servers is not None and not servers.trusted else None
+    if project is None and not skills and servers is None:
         raise UsageError(
             f"there is nothing to trust: {printable(str(project_config_file(root)))} does not exist, "
             "and no skill waits for it",
@@ -98,10 +107,10 @@ def _grant(start: Path, *, sure: bool) -> int:
         )
     store = TrustStore.of(os.environ)
     is_new = project is not None and not store.trusts(root, project.content)
-    if not is_new and not skills:
+    if not is_new and not skills and new_servers is None:
         print(f"{printable(str(root))} is trusted already", file=sys.stderr)
         return ExitCode.DONE
-    print("\n".join(_shown(project if is_new else None, skills)), file=sys.stderr)
+    print("\n".join(_shown(project if is_new else None, skills, new_servers)), file=sys.stderr)
     if not sure and not sys.stdin.isatty():
         raise UsageError("not trusted: nobody can be asked here", "run it in a terminal, or add --yes")
     if not sure and not _person_agrees():
@@ -112,15 +121,23 @@ def _grant(start: Path, *, sure: bool) -> int:
     if project is not None and is_new:
         store.trust(root, project.content)
         print(f"trusted until {printable(str(project.path))} changes", file=sys.stderr)
+    if new_servers is not None:
+        store.trust(new_servers.path, new_servers.content)
+        print(f"trusted until {printable(str(new_servers.path))} changes", file=sys.stderr)
     if skills:
         print(f"trusted until they change: {len(skills)} skills", file=sys.stderr)
     return ExitCode.DONE
 
 
-def _shown(project: "ProjectConfig | None", skills: "list[OpenSkill]") -> list[str]:
+def _shown(
+    project: "ProjectConfig | None", skills: "list[OpenSkill]", servers: "ProjectFile | None"
+) -> list[str]:
+    from agent.app.mcp import describe_for_trust
     from agent.config.show import as_changes
 
     lines = as_changes(project, os.environ) if project is not None else []
+    if servers is not None:
+        lines += describe_for_trust(servers)
     if skills:
         lines.append("Skills of this project, whose text the model would follow like yours:")
         lines += [f"  ! {one.as_line()}" for one in skills]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from agent.config.model import Settings, all_settings
+from agent.config.model import McpServer, Settings, all_settings
 from agent.config.text import closest, parse_value, printable, shorten, show_value
 from agent.core.errors import UsageError
 from agent.resources import FOLDER_VARIABLES
@@ -214,13 +214,16 @@ def _explain(error: Any, key: str) -> str:
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     if error["type"] == "path_type":
         message = "must be the path of a folder in quotes"
-    if key in NEVER_SHOWN:
+    if key in NEVER_SHOWN or key.startswith("mcp.servers."):
         return f"{shown} {message}"
     return f"{shown} {message}, not {shorten(show_value(error['input']))}"
 
 
 def _explain_unknown(key: str, *, is_table: bool) -> str:
     keys = [info.key for info in all_settings()]
+    if key.startswith("mcp.servers."):
+        fields = ", ".join(McpServer.model_fields)
+        return f"unknown key '{shorten(printable(key))}'; an MCP server has {fields}"
     if key in keys:  # TOML takes "limits.max_steps" in quotes for one name with a dot in it
         return f"'{key}' must be written without quotes"
     tables = list(dict.fromkeys(known.partition(".")[0] for known in keys if "." in known))

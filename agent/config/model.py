@@ -23,6 +23,7 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 PositiveCount = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(gt=0, le=LONGEST_WAIT_SECONDS, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 # TOML arrays arrive as lists and folders as text; the items themselves stay strict.
 Rules = Annotated[tuple[str, ...], Strict(False)]
 Sources = Annotated[tuple[ModelSource, ...], Strict(False)]
@@ -55,6 +56,10 @@ class Limits(Section):
     reply_tokens: PositiveCount = Field(default=2048, description="tokens the model may write in one reply")
     check_seconds: PositiveSeconds = Field(default=300.0, description="seconds the check command may take")
     shell_seconds: PositiveSeconds = Field(default=120.0, description="seconds one shell command may take")
+    compact_at: Share = Field(
+        default=0.8,
+        description="share of the context at which a conversation is summed up before the next turn; 0 = never",
+    )
 
 
 class Permissions(Section):

@@ -13,7 +13,7 @@ from agent.config.load import (
     load_settings,
     read_user_layer,
 )
-from agent.config.model import all_settings, value_of
+from agent.config.model import McpServer, all_settings, value_of
 from agent.config.text import printable, show_value
 
 
@@ -74,4 +74,6 @@ def _source(origin: Origin) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return str(value) if isinstance(value, Path | McpServer) else value

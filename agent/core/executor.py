@@ -106,8 +106,12 @@ class ToolExecutor:
             wrong = f"Wrong arguments for {call.name}: {_explain(error)}"
             yield _Ended("error", ToolResult(wrong, is_error=True))
             return
+        meant = _meant(tool, params, call.arguments)
+        if isinstance(meant, ToolResult):
+            yield _Ended("error", meant)
+            return
         try:
-            verdict = await unless_cancelled(self._gate.decide(tool, call.arguments), cancel)
+            verdict = await unless_cancelled(self._gate.decide(*meant), cancel)
         except InterruptedRunError:
             return
         if verdict.hopeless:
@@ -150,6 +154,15 @@ class ToolExecutor:
             return text
         head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
         return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
+
+
+def _meant(
+    tool: Tool, params: BaseModel, arguments: Mapping[str, Any]
+) -> tuple[Tool, Mapping[str, Any]] | ToolResult:
+    """What the gate has to judge: the tool, or the one that it calls, see `CallsAnother`."""
+    acts_as = getattr(tool, "acts_as", None)
+    meant = acts_as(params) if acts_as is not None else None
+    return (tool, arguments) if meant is None else meant
 
 
 def _outcome(work: "asyncio.Future[ToolResult]", name: str) -> tuple[ToolOutcome, ToolResult]:

@@ -74,6 +74,14 @@ class ToolContext:
     shell_timeout_seconds: float = 120.0
 
 
+class CallsAnother(Protocol):
+    """A tool that calls one of many others. The gate judges the one that is meant."""
+
+    def acts_as(self, params: Any) -> "tuple[Tool, Mapping[str, Any]] | ToolResult | None":
+        """The tool that is meant and its arguments; a result where that cannot be, None for itself."""
+        ...
+
+
 class Tool(Protocol):
     """A capability offered to the model. `description` is the prompt, from the sibling `.md`.
 
