@@ -197,6 +197,19 @@ _START = (
         "this server is too old for the draft model: it does not know DFlash drafters",
         f"get a newer one with `agent server install`, {_NO_DRAFT}",
     ),
+    # The next two are BeeLlama's own, from common/speculative.cpp and the server of its 0.3.1.
+    _rule(
+        "speculation",
+        r"invalid drafter/target contract: (?P<what>[^(\n]+)",
+        "the draft model does not fit the target: {what}",
+        f"choose the drafter that was made for this target for [draft], {_NO_DRAFT}",
+    ),
+    _rule(
+        "speculation",
+        r"is not a valid DFlash drafter",
+        "the draft model is no DFlash drafter",
+        f"choose a DFlash drafter for [draft], change `speculation.kind`, {_NO_DRAFT}",
+    ),
     _rule(
         "architecture",
         r"requires 'target_layers'",
