@@ -4,7 +4,8 @@
 
 The server is a stand-in that answers at once, so that what is measured is the command's own time. Each run of
 the command is paired with one of `python -c pass`; processor time, because other work on the machine matters
-less to it, and wall time beside it. The middle of all runs counts.
+less to it, and wall time beside it. The middle of a round counts; the rounds, each with the load of the machine
+at its beginning, show how much that varies.
 """
 
 import json
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from agent.server.record import Record, write_record
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 15
+ROUNDS = 3
 LIMIT_SECONDS = 0.15
 STATUS = ("-m", "agent", "server", "status")
 NOTHING = ("-c", "pass")
@@ -51,14 +54,34 @@ def main() -> None:
         write_state(state, server.server_address[1])
         environment = {**os.environ, "AGENT_STATE_HOME": str(state), "PYTHONPATH": str(ROOT)}
         measure(STATUS, environment)  # compiles what is not compiled yet
-        pairs = [(measure(STATUS, environment), measure(NOTHING, environment)) for _ in range(RUNS)]
+        rounds = [measure_round(environment) for _ in range(ROUNDS)]
     server.shutdown()
-    cpu = [status[0] - nothing[0] for status, nothing in pairs]
-    wall = [status[1] - nothing[1] for status, nothing in pairs]
     result = {
         "what": "agent server status with one server, seconds beyond python -c pass",
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processors": os.cpu_count(),
         "runs": RUNS,
         "limit_seconds": LIMIT_SECONDS,
+        **{
+            name: statistics.median(one[name] for one in rounds)
+            for name in ("processor_seconds", "wall_seconds", "interpreter_processor_seconds")
+        },
+        "fastest_wall_seconds": min(one["fastest_wall_seconds"] for one in rounds),
+        "rounds": rounds,
+    }
+    path = ROOT / "benchmarks" / "results" / "status_time.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(result, indent=1))
+
+
+def measure_round(environment: dict[str, str]) -> dict[str, float]:
+    """The middle of some runs, in seconds."""
+    load = os.getloadavg()[0]
+    pairs = [(measure(STATUS, environment), measure(NOTHING, environment)) for _ in range(RUNS)]
+    cpu = [status[0] - nothing[0] for status, nothing in pairs]
+    wall = [status[1] - nothing[1] for status, nothing in pairs]
+    return {
+        "load": round(load, 2),
         "processor_seconds": round(statistics.median(cpu), 4),
         "wall_seconds": round(statistics.median(wall), 4),
         "fastest_wall_seconds": round(min(wall), 4),
@@ -67,9 +90,6 @@ def main() -> None:
             statistics.median(status[0] / max(nothing[0], 1e-6) for status, nothing in pairs), 2
         ),
     }
-    path = ROOT / "benchmarks" / "results" / "status_time.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=1))
 
 
 def write_state(state: Path, port: int) -> None:
