@@ -3,7 +3,9 @@
 import re
 from typing import Any, NamedTuple
 
-_KEY_AND_TEXT = re.compile(r"^(?P<key>[A-Za-z_][\w-]*):[ \t]+(?P<text>[^\s'\"\[{|>&*!#].*)$")
+_KEY_AND_TEXT = re.compile(r"^(?P<key>[A-Za-z_][\w-]*):[ \t]+(?P<text>[^\s'\"{|>&*!#].*)$")
+# `argument-hint: [file] [line]` looks like a list and is none.
+_NO_LIST = re.compile(r"\[[^\]]*\][ \t]*\S")
 
 
 class MatterError(Exception):
@@ -78,7 +80,11 @@ def _table(found: Any) -> dict[str, Any]:
 
 def _with_quotes(line: str) -> str:
     found = _KEY_AND_TEXT.match(line)
-    if found is None or not re.search(r": |:$| #", found["text"]):
+    if found is None:
         return line
-    text = found["text"].rstrip().replace("\\", "\\\\").replace('"', '\\"')
+    text = found["text"].rstrip()
+    bracket = text.startswith("[")
+    if not (_NO_LIST.match(text) if bracket else re.search(r": |:$| #", text)):
+        return line
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'{found["key"]}: "{text}"'
