@@ -24,7 +24,7 @@ from agent.server.tiny_model import write_tiny_model
 _PROMPT = "abababababababab"
 """Longer than a few tokens, because matrices have other code for a batch than for one token."""
 
-_HINT = "build it again with --force, or for the processor alone with --cpu"
+_HINT = "build it again with --force; with a GPU, a build with --cpu shows whether the GPU is the cause"
 _CRASH_HINT = (
     "it computes with instructions that this machine does not run, or its source or compiler has a fault; "
     "try another version or compiler (CC, CXX), or --cpu in place of a GPU"
