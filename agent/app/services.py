@@ -19,7 +19,7 @@
 | `skills`, `skill`, `commands`, `expand`, `init` | | see `agent.app.extension_services` |
 | `session_rules` | | rules that answers added to this session, as text |
 | `forget_rule` | `rule` | takes one of them out again |
-| `compact` | | not there yet |
+| `compact` | `instruction`: what to keep above all (optional) | a `Compaction`; takes a while |
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from agent.app.accounts import ContextReport, account_for
+from agent.app.compacting import Compaction, compact
 from agent.app.extension_services import ExtensionServices
 from agent.app.live import LiveSession
 from agent.app.permission_services import PermissionServices
@@ -35,6 +36,7 @@ from agent.app.rewinding import RewindPoint, RewindResult, rewind, rewind_points
 from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, profile_names, start_server
 from agent.app.switching import stop_server as stop_this_server
 from agent.app.turn_log import TurnRow
+from agent.core.cancel import unless_cancelled
 from agent.core.errors import UsageError
 from agent.core.events import Event
 from agent.resources import state_folder
@@ -189,8 +191,21 @@ class SessionServices:
         self._live.record.store.append({"type": "title", "title": title})
         return title
 
-    async def _compact(self, _: Mapping[str, Any]) -> None:
-        raise UsageError("a conversation cannot be compacted yet", "begin a new one when the context is full")
+    async def _compact(self, arguments: Mapping[str, Any]) -> Compaction:
+        live = self._live
+        self._refuse_while_running("compact")
+        instruction = arguments.get("instruction") or ""
+        if not isinstance(instruction, str):
+            raise UsageError("what compact is to keep has to be a text")
+        async with live.changing:
+            # The model listens to the cancel of turns, so that is what ends it here too.
+            live.cancel.clear()
+            live.commands.add(live.cancel)
+            try:
+                engine = await unless_cancelled(live.keeper.ready(), live.cancel)
+                return await compact(live, engine, instruction)
+            finally:
+                live.commands.discard(live.cancel)
 
     def _refuse_while_running(self, name: str) -> None:
         if self._live.is_running or self._live.commands:

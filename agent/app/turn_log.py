@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agent.core.events import (
+    CompactionFinished,
     Event,
     Rewound,
     SessionStarted,
@@ -24,7 +25,8 @@ class TurnRow:
     """One turn. `reason` is empty while it runs; `tool_seconds` is the time of the tools alone.
 
     `started` is in seconds since 1970, 0 where it is not known. `changed` are paths of files that tools
-    changed. `is_gone` says that a person has taken the turn back.
+    changed, `contexts` the tokens of the conversation after each step or summary. `is_gone` says that a
+    person has taken the turn back.
     """
 
     number: int
@@ -36,6 +38,7 @@ class TurnRow:
     tool_calls: int = 0
     tool_seconds: float = 0.0
     changed: list[str] = field(default_factory=list)
+    contexts: list[int] = field(default_factory=list)
     is_gone: bool = False
 
     @property
@@ -61,6 +64,9 @@ class TurnLog:
             if event.what != "files":
                 for row in self.rows[event.to_turn - 1 :]:
                     row.is_gone = True
+        elif isinstance(event, CompactionFinished):
+            if self.rows:
+                self.rows[-1].contexts.append(event.after)
         elif self.rows:
             self._add(self.rows[-1], event)
 
@@ -71,8 +77,8 @@ class TurnLog:
     @property
     def context_tokens(self) -> int:
         """Tokens that the conversation took up after the last step of what is left; 0 before the first."""
-        steps = [step for row in self.rows if not row.is_gone for step in row.steps]
-        return steps[-1].context_tokens if steps else 0
+        contexts = [tokens for row in self.rows if not row.is_gone for tokens in row.contexts]
+        return contexts[-1] if contexts else 0
 
     def prefill_rate(self, profile: str) -> float | None:
         """Tokens a second of the last prompt that this profile's server evaluated in this session."""
@@ -85,6 +91,7 @@ class TurnLog:
             row.prompt = row.prompt or ("" if event.is_note else event.text)
         elif isinstance(event, StepFinished):
             row.steps.append(event.stats)
+            row.contexts.append(event.stats.context_tokens)
             rate = event.stats.prefill_rate
             if rate and event.stats.prompt_tokens >= _TELLING_TOKENS:
                 self._rates[row.profile] = rate

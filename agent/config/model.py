@@ -58,7 +58,7 @@ class Limits(Section):
     shell_seconds: PositiveSeconds = Field(default=120.0, description="seconds one shell command may take")
     compact_at: Share = Field(
         default=0.8,
-        description="share of the context at which a conversation is summed up before the next turn; 0 = never",
+        description="share of the context from which on a conversation is summed up; 0 = never",
     )
 
 

@@ -58,5 +58,8 @@ def event_from(record: Mapping[str, Any]) -> Event | None:
 def stats_from(record: Mapping[str, Any]) -> StepStats:
     """The figures of a step; fields of later versions are left out."""
     known = {field.name for field in fields(StepStats)}
-    values = {name: value for name, value in record.items() if name in known}
-    return StepStats(**{name: tuple(one) if isinstance(one, list) else one for name, one in values.items()})
+    values: dict[str, Any] = {}
+    for name, value in record.items():
+        if name in known:
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return StepStats(**values)

@@ -210,7 +210,7 @@ async def test_a_session_can_be_named_and_is_listed(scripted_server: StartServer
     ("name", "arguments", "words"),
     [
         ("dance", {}, "there is no command 'dance'"),
-        ("compact", {}, "cannot be compacted yet"),
+        ("compact", {"instruction": 7}, "has to be a text"),
         ("shell", {}, "needs a text 'command'"),
         ("rename", {"title": 7}, "needs a text 'title'"),
         ("server", {"action": "kick"}, "no action 'kick'"),

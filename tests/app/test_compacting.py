@@ -1,0 +1,135 @@
+"""Long conversations made short."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agent.core.errors import UsageError
+from tests.app.talk import extends, messages_of, talking
+from tests.conftest import StartServer
+from tests.fakes.script import call
+
+FINISHED = "compaction_finished"
+LONG = "word " * 400
+
+
+async def test_the_model_sums_up_on_the_prompt_that_the_server_has(scripted_server: StartServer, work: Path):
+    server = scripted_server("One.", LONG, "Three.", "We counted.", "Four.")
+    async with talking(work, server) as talk:
+        for text in ("first", "second", "third"):
+            await talk.turn(text)
+        used = talk.session.facts.used_tokens
+        done = await talk.session.command("compact", {"instruction": "the plan"})
+        assert (done.before, done.summary) == (used, "We counted.")
+        assert done.after == talk.session.facts.used_tokens < used
+        await talk.turn("fourth")
+    *_, last, asking, after = messages_of(server)
+    assert extends(last, asking)
+    assert server.chats[3].cached_tokens >= server.chats[2].prompt_tokens
+    assert "Above all keep: the plan" in asking[-1]["content"]
+    assert after[0] == last[0]
+    assert after[1]["content"].startswith("(Our earlier conversation, summed up:)\nWe counted.\n\n")
+    assert [one["content"] for one in after[-2:]] == ["Three.", "fourth"]
+    assert "first" not in str(after)
+    assert [event.cause for event in talk.of("prefix_broken")] == ["compaction"]
+    assert talk.kinds("compaction_started", FINISHED) == ["compaction_started", FINISHED]
+
+
+async def test_a_resumed_session_goes_on_from_the_summary(scripted_server: StartServer, work: Path):
+    server = scripted_server(LONG, "Two.", "Short.", "Three.", "Four.")
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        await talk.turn("second")
+        await talk.session.command("compact", {})
+        await talk.turn("third")
+    async with talking(work, server, resume="last") as talk:
+        points = await talk.session.command("rewind_points", {})
+        with pytest.raises(UsageError, match="summed up"):
+            await talk.session.command("rewind", {"to_turn": 1, "what": "chat"})
+        history = await talk.session.command("history", {})
+        await talk.turn("fourth")
+        await talk.session.command("rewind", {"to_turn": 3, "what": "chat"})
+    assert extends(*messages_of(server)[-2:])
+    assert [(one.turn, one.chat) for one in points] == [(1, False), (2, True), (3, True)]
+    assert "first" in [event.text for event in history if event.type == "user_message"]
+
+
+async def test_one_long_turn_is_summed_up_whole(scripted_server: StartServer, work: Path):
+    server = scripted_server(call("glob", pattern="*"), LONG, "Short.", "Yes.")
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        await talk.session.command("compact", {})
+        await talk.turn("second")
+    assert [one["role"] for one in messages_of(server)[-1]] == ["system", "user"]
+    assert messages_of(server)[-1][1]["content"].endswith("Short.\n\nsecond")
+
+
+async def test_a_bound_model_sums_up_in_its_closing_call(scripted_server: StartServer, work: Path):
+    done = call("finish", answer=LONG)
+    server = scripted_server(done, call("finish", answer="In short."), done)
+    async with talking(work, server, protocol="constrained") as talk:
+        await talk.turn("first")
+        assert (await talk.session.command("compact", {})).summary == "In short."
+        await talk.turn("second")
+    assert "In short." in messages_of(server)[-1][1]["content"]
+
+
+async def test_a_full_context_is_summed_up_before_the_next_turn(scripted_server: StartServer, work: Path):
+    server = scripted_server("One.", "Short.", "Two.", n_ctx=8192)
+    async with talking(work, server, reply_tokens=400) as talk:
+        await talk.turn("first " * 2_000)
+        assert (await talk.turn("second")).answer == "Two."
+        [point] = [one for one in await talk.session.command("rewind_points", {}) if one.chat]
+    assert talk.of("compaction_started")[0].automatic
+    assert point.turn == 2
+    assert messages_of(server)[-1][1]["content"].endswith("Short.\n\nsecond")
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"fault": "http_500", "times": 3}, "the conversation stays as it is"),
+        (call("read", path="x"), "no summary"),
+    ],
+)
+async def test_without_a_summary_everything_stays(
+    scripted_server: StartServer, work: Path, step: object, words: str
+):
+    server = scripted_server("One.", step, "Two.")
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        with pytest.raises(UsageError, match=words):
+            await talk.session.command("compact", {})
+        await talk.turn("second")
+    assert extends(messages_of(server)[0], messages_of(server)[-1])
+    assert talk.of(FINISHED)[0].before == talk.of(FINISHED)[0].after
+
+
+async def test_a_cancel_ends_it(scripted_server: StartServer, work: Path):
+    server = scripted_server("One.", {"fault": "silence"}, "Two.")
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        compacting = asyncio.ensure_future(talk.session.command("compact", {}))
+        await asyncio.to_thread(server.wait_for_chats, 2)
+        with pytest.raises(UsageError, match="has to wait"):
+            await talk.session.command("undo", {})
+        talk.session.cancel()
+        with pytest.raises(UsageError, match="interrupted"):
+            await compacting
+        assert (await talk.turn("second")).answer == "Two."
+
+
+async def test_there_has_to_be_something_to_sum_up(scripted_server: StartServer, work: Path):
+    async with talking(work, scripted_server()) as talk:
+        with pytest.raises(UsageError, match="nothing to sum up"):
+            await talk.session.command("compact", {})
+
+
+async def test_what_would_not_become_shorter_stays(scripted_server: StartServer, work: Path):
+    server = scripted_server("One.", LONG)
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        with pytest.raises(UsageError, match="no shorter"):
+            await talk.session.command("compact", {})
+    assert not talk.of("prefix_broken")

@@ -1,0 +1,151 @@
+"""A live session with a server of its own: one that dies, and one whose draft does not pay."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from agent.app.serving import Serving, choose
+from agent.config.load import LoadedSettings
+from agent.core.events import Notice
+from tests.app.talk import Talk, extends, records_in, talking
+from tests.server.gguf_models import dense
+
+pytestmark = pytest.mark.timeout(300)
+
+ROOT = Path(__file__).parents[2]
+PLAIN = 'context = 8192\n[target]\nfile = "tiny.gguf"\n[tools]\nprotocol = "native"\n'
+DRAFTING = f'{PLAIN}[draft]\nfile = "draft.gguf"\n[speculation]\nkind = "draft"\n'
+# A server that was just started is asked once for a tool call.
+TRIAL = {"tool_calls": [{"name": "glob", "arguments": {"pattern": "*.md"}}]}
+LONG_REPLY = {"fault": "endless", "text": " ".join(str(number) for number in range(20_000))}
+SLOW_REPLY = {"text": " ".join(f"line-{number}" for number in range(30)), "drafted": 40, "accepted": 20}
+
+
+@dataclass
+class Managed:
+    """A profile `mine` whose server follows the script of the moment when it is started."""
+
+    homes: Path
+    fallback: Literal["notice", "plain"] = "notice"
+
+    def profile(self, text: str) -> None:
+        folder = self.homes / "config" / "profiles"
+        folder.mkdir(parents=True)
+        (folder / "mine.toml").write_text(text, "utf-8")
+        models = self.homes / "data" / "models"
+        models.mkdir(parents=True)
+        dense(models / "tiny.gguf")
+        dense(models / "draft.gguf")
+
+    def script(self, *steps: Any) -> None:
+        (self.homes / "script.json").write_text(json.dumps(steps), "utf-8")
+
+    def serve(self, loaded: LoadedSettings) -> Serving:
+        server = loaded.settings.server.model_copy(update={"reuse": False, "fallback": self.fallback})
+        models = loaded.settings.models.model_copy(update={"folder": self.homes / "data" / "models"})
+        changes = {"profile": "mine", "server": server, "models": models}
+        settings = loaded.settings.model_copy(update=changes)
+        engine = (sys.executable, "-m", "tests.e2e.scripted_engine", str(self.homes / "script.json"))
+        return replace(choose(replace(loaded, settings=settings)), command=engine)
+
+    def servers(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text("utf-8")) for path in self.homes.glob("state/run/*.record.json")]
+
+    def kill(self) -> None:
+        [record] = self.servers()
+        os.kill(record["pid"], signal.SIGKILL)
+
+    @asynccontextmanager
+    async def talking(self, **options: Any) -> AsyncIterator[Talk]:
+        async with talking(self.homes / "work", serve=self.serve, **options) as talk:
+            yield talk
+
+
+@pytest.fixture
+def managed(homes: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Managed]:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    managed = Managed(homes)
+    yield managed
+    for record in managed.servers():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(record["pid"], signal.SIGKILL)
+
+
+async def test_a_server_killed_in_mid_reply_is_started_again_and_its_key_stays_secret(
+    managed: Managed, homes: Path
+):
+    managed.profile(PLAIN)
+    managed.script(TRIAL, LONG_REPLY)
+    async with managed.talking(reply_tokens=10**6) as talk:
+        talk.session.prompt("one")
+        await talk.until("text_delta")
+        managed.script("Back.", "Still here.")
+        managed.kill()
+        finished = await talk.until("turn_finished")
+        assert (finished.reason, finished.answer) == ("done", "Back.")
+        assert [event.cause for event in talk.of("retry")] == ["the server was started again"]
+        engine = talk.session._live.keeper.engine
+        assert engine is not None
+        talk.session._live.emit(Notice(text=f"the key is {engine.endpoint.api_key}"))
+        assert (await talk.turn("two")).answer == "Still here."
+    assert "the key is [redacted]" in [record.get("text") for record in records_in(homes / "state")]
+    assert not managed.servers()
+
+
+async def test_a_draft_that_does_not_pay_is_told_once_with_the_remedy(managed: Managed, homes: Path):
+    managed.profile(DRAFTING)
+    managed.script(TRIAL, *[SLOW_REPLY] * 5)
+    async with managed.talking() as talk:
+        await drafting_badly(managed, talk, homes)
+        assert talk.session.facts.server == "ready"
+    [notice] = [event.text for event in talk.of("notice") if "slower" in event.text]
+    assert notice.endswith('to go without the draft: server.fallback = "plain"')
+
+
+async def test_the_next_turn_goes_without_the_draft_where_that_is_wanted(managed: Managed, homes: Path):
+    managed.profile(DRAFTING)
+    managed.fallback = "plain"
+    managed.script(TRIAL, *[SLOW_REPLY] * 5)
+    async with managed.talking() as talk:
+        await drafting_badly(managed, talk, homes)
+        [before] = managed.servers()
+        managed.script(TRIAL, "Without.")
+        assert (await talk.turn("last")).answer == "Without."
+        [after] = managed.servers()
+    assert before["fingerprint"] != after["fingerprint"]
+    [cause] = [event.cause for event in talk.of("prefix_broken")]
+    assert cause.startswith("the server goes on without the draft, with an empty prompt cache")
+    assert extends(["one", "two"], [event.text for event in talk.of("user_message")])
+    assert not managed.servers()
+
+
+async def drafting_badly(managed: Managed, talk: Talk, homes: Path) -> None:
+    """Three slow replies of a server that is remembered to be ten times as fast."""
+    await talk.until("server_state")
+    await talk.session.command("server", {"action": "start"})
+    [record] = managed.servers()
+    baseline = {
+        "profile": "mine",
+        "suite": "agent",
+        "decode_rate": 1000.0,
+        "prompt_rate": 5000.0,
+        "speculation": "draft",
+        "accept_rate": 0.8,
+        "machine": "this one",
+        "samples": 9,
+        "measured_at": "2026-01-01T00:00:00+00:00",
+    }
+    stored = {record["fingerprint"]: {"agent": baseline}}
+    (homes / "state" / "baselines.json").write_text(json.dumps(stored), "utf-8")
+    await talk.session._live.keeper.forget()  # a baseline is read when the session comes to its server
+    for text in ("one", "two", "three"):
+        await talk.turn(text)
