@@ -19,6 +19,7 @@ from agent.server.fingerprint import fingerprint
 from agent.server.fit_report import FitReport, fit_report
 from agent.server.install import Wish, Workplace, make_plan, release_for
 from agent.server.profile import DialectName, ModelFile, Profile
+from agent.server.toolchain import System
 
 _WISHES: dict[DialectName | None, Wish] = {
     "bee-0.3": Wish(name="beellama"),
@@ -177,6 +178,7 @@ def _engine(profile: Profile, found: Surroundings) -> tuple[str, Build | None, l
     place = Workplace(
         servers_folder=found.servers_folder,
         work_folder=found.cache_folder / "builds",
+        system=System(environment=found.environment),
         hardware=lambda _folder: found.hardware,
     )
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent.app.setup.look import Surroundings
-from agent.app.setup.option import Fit, Option
+from agent.app.setup.option import FileState, Fit, Option
 from agent.app.setup.options import local_option, running_option
 from agent.core.errors import UsageError
 from agent.server.profile import Profile
@@ -13,9 +13,11 @@ from agent.server.profile_files import load_profile
 
 FOR_LARGE_GPUS = ("gemma4-31b-dflash", "qwen3.6-27b-dflash", "qwen3.6-27b-mtp", "gemma4-31b", "qwen3.6-27b")
 FOR_MEDIUM_GPUS = ("qwen3-14b",)
-FOR_THE_CPU = ("embedded", "embedded-draft", "embedded-small")
+FOR_THE_CPU = ("embedded", "embedded-draft")
+FOR_TRYING_OUT = ("embedded-small",)
 MOST_ALTERNATIVES = 3
 _SMALLEST_GPU_BYTES = 10 * 10**9
+_RANK_OF_FILE: dict[FileState, int] = {"there": 0, "elsewhere": 0, "download": 1, "by hand": 2}
 _RANK_OF_FIT: dict[Fit, int] = {
     "fits": 0, "runs elsewhere": 0, "tight": 1, "partly": 2, "not known": 2, "too big": 3,
 }  # fmt: skip
@@ -54,13 +56,21 @@ def propose(found: Surroundings, wanted: str = "", unfinished: str = "") -> Prop
     if first is None:
         raise UsageError("no profile of this program can be read", "install dflash-agent again")
     others = [one for one in options if one.profile != first.profile]
-    others.sort(key=lambda one: not one.is_usable)
     return Proposal(
         found=found,
         option=first,
-        alternatives=tuple(others[:MOST_ALTERNATIVES]),
+        alternatives=_shown(others),
         notes=tuple(_notes(found)),
     )
+
+
+def _shown(others: Sequence[Option]) -> tuple[Option, ...]:
+    """The best of the others, with one that can be had at once among them."""
+    shown = list(others[:MOST_ALTERNATIVES])
+    usable = next((one for one in others if one.is_usable), None)
+    if usable is not None and not any(one.is_usable for one in shown):
+        shown[-1] = usable
+    return tuple(shown)
 
 
 def profile_name_for(base_url: str, engine: str, taken: Sequence[Profile]) -> str:
@@ -90,24 +100,24 @@ def _local(found: Surroundings) -> list[Option]:
     names: list[str] = []
     if found.hardware.vram_total >= _SMALLEST_GPU_BYTES:
         names += [*FOR_LARGE_GPUS, *FOR_MEDIUM_GPUS]
-    names += FOR_THE_CPU
+    names += [*FOR_THE_CPU, *FOR_TRYING_OUT]
     profiles = [profile for name in names if (profile := found.profile(name)) is not None]
     options = [local_option(profile, found) for profile in profiles]
     return sorted(options, key=lambda one: _rank(one, names))
 
 
 def _rank(option: Option, names: Sequence[str]) -> tuple[int, int, int, int, int]:
-    """Smaller is better: can be had at all; size of the model; fit; nothing to do by hand; order."""
+    """Smaller is better: can be had at all; size of the model; what is to be got for it; fit; order."""
     group = next(
         number
-        for number, group in enumerate((FOR_LARGE_GPUS, FOR_MEDIUM_GPUS, FOR_THE_CPU))
+        for number, group in enumerate((FOR_LARGE_GPUS, FOR_MEDIUM_GPUS, FOR_THE_CPU, FOR_TRYING_OUT))
         if option.profile in group
     )
     kinds = {obstacle.kind for obstacle in option.obstacles}
-    by_hand = "file" in kinds
+    to_get = max((_RANK_OF_FILE[file.state] for file in option.files), default=0)
     # What a person can bring (a file, a tool) is asked for; what the machine lacks is out of the question.
     is_out = bool(kinds & {"memory", "disk"})
-    return int(is_out), group, int(by_hand), _RANK_OF_FIT[option.fit], names.index(option.profile)
+    return int(is_out), group, to_get, _RANK_OF_FIT[option.fit], names.index(option.profile)
 
 
 def _named(found: Surroundings, name: str, running: Sequence[Option], why: str) -> Option:

@@ -58,7 +58,7 @@ def expected_speed(
             baseline.decode_rate,
             baseline.decode_rate,
             "measured",
-            f"measured here {baseline.measured_at[:10]}",
+            f"measured here on {baseline.measured_at[:10]}",
         )
     table = tomllib.loads(Path(__file__).with_name("speed.toml").read_text("utf-8"))
     bandwidth = _bandwidth(hardware, table["gpu"], gpu)

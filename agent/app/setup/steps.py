@@ -132,6 +132,8 @@ class SetupRun:
     def _pull(self) -> tuple[StepState, str]:
         from agent.server.download import obtain
 
+        if self.option.runs_elsewhere:
+            return "there", "its server has its own model"
         loaded = self._loaded()
         models = loaded.settings.models
         fetched = []
