@@ -1,6 +1,7 @@
 """The command line as a whole: which commands there are, and how an error reaches a person."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ COMMANDS = {
     "tune": "find the fastest settings for this machine",
     "profile": "list, show and check server profiles",
     "config": "show and change settings",
+    "mcp": "add, list and try MCP servers",
     "skills": "list, show, check and add skills",
     "trust": "let this project's own config choose commands and permissions",
 }
@@ -49,6 +51,13 @@ def run(argv: Sequence[str]) -> int:
         _complain("interrupted")
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
+        _redirect_to_nowhere(sys.stdout)
+        return int(ExitCode.NOT_SOLVED)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f": {error.filename}" if error.filename else ", where the output goes or files are kept"
+        _complain(f"the disk is full{where}")
         _redirect_to_nowhere(sys.stdout)
         return int(ExitCode.NOT_SOLVED)
 

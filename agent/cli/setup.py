@@ -78,8 +78,8 @@ def _confirmed(proposal: "Proposal") -> "Option | None":
 
 def _asked(choices: "dict[str, Option]", has_default: bool) -> "Option | None":
     numbers = [key for key in choices if key.isdecimal()]
-    others = f", or {' '.join(numbers)} for an alternative" if numbers else ""
-    question = f"Do this? [Y/n{others}] " if has_default else f"Which? [{' '.join(numbers)}, n for none] "
+    others = f", or {', '.join(numbers)} for an alternative" if numbers else ""
+    question = f"Do this? [Y/n{others}] " if has_default else f"Which? [{', '.join(numbers)}, n for none] "
     while True:
         print(question, end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()

@@ -42,6 +42,12 @@ class Speed:
             return f"{_shown(self.low)} tok/s, {self.how}"
         return f"{_shown(self.low)} to {_shown(self.high)} tok/s, {self.how}"
 
+    @property
+    def in_short(self) -> str:
+        """Without how it was found."""
+        range_shown = f"{_shown(self.low)} to " if self.source != "measured" else ""
+        return f"{range_shown}{_shown(self.high)} tok/s ({self.source})"
+
 
 def expected_speed(
     profile: Profile, weights: int, hardware: Hardware, *, gpu: bool, baseline: Baseline | None = None

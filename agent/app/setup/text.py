@@ -45,7 +45,7 @@ def summary(option: Option) -> str:
             parts.append(f"installs {option.build.what}{_minutes(option.build)}")
         parts.append(_fit(option))
     if option.speed:
-        parts.append(f"{option.speed.low:.0f} to {option.speed.high:.0f} tok/s ({option.speed.source})")
+        parts.append(option.speed.in_short)
     parts += [f"needs: {obstacle.message}" for obstacle in option.obstacles if obstacle.kind != "memory"]
     return "; ".join(parts) or option.why
 
