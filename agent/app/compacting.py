@@ -69,6 +69,7 @@ async def compact_if_full(live: LiveSession, engine: Engine) -> None:
     window = engine.model.context_tokens
     if not threshold or not window or live.used_tokens < threshold * window:
         return
+    live.emit(Notice(text="the context is nearly full, so the model sums up the conversation first"))
     finished = await _compact(live, engine, "", automatic=True)
     if finished.detail and not live.cancel.is_set():
         text = f"the context is nearly full and could not be made shorter: {finished.detail}"

@@ -5,6 +5,7 @@ is the same loop as in `agent run`.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -162,7 +163,7 @@ class InteractiveSession:
                 live.is_running = True
                 reason = await self._turn(prompt)
                 live.is_running = False
-                held = reason in _HELD_AFTER or live.cancel.is_set()
+                held = reason in _HELD_AFTER or live.cancel.is_set() or not self._delivered
                 prompt = None if held else live.inbox.next_prompt()
                 if prompt is not None:
                     live.cancel.clear()
@@ -174,6 +175,8 @@ class InteractiveSession:
         """One turn. Whatever happens in it, `TurnFinished` is its last event."""
         live = self._live
         conversation = live.record.conversation
+        with contextlib.suppress(InterruptedRunError):
+            await unless_cancelled(self._nothing_changes(), live.cancel)
         live.emit(TurnStarted(attempt=1, started=time.time()))
         conversation.begin_turn(live.turns.rows[-1].number)
         self._delivered = False
@@ -201,6 +204,11 @@ class InteractiveSession:
         live.glance.refresh()
         live.emit(finished)
         return finished.reason
+
+    async def _nothing_changes(self) -> None:
+        """Waits for a service that goes back or sums up: a turn begins in what it leaves."""
+        async with self._live.changing:
+            return
 
     async def _engine(self) -> Engine:
         live = self._live

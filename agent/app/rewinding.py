@@ -73,7 +73,7 @@ async def rewind(live: LiveSession, turn: object, what: object) -> RewindResult:
         raise UsageError(f"there is no turn {turn!r} to go back to", "rewind_points lists them")
     if what != "files" and not point.chat:
         raise UsageError(
-            f"the conversation cannot go back to turn {point.turn}, which was summed up",
+            f"the conversation cannot go back to before turn {point.turn}, which is not known word for word",
             "its files can: rewind with what = files",
         )
     later = [row for row in live.turns.rows if row.number >= point.turn and not row.is_gone]

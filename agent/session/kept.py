@@ -140,7 +140,7 @@ class TurnPoint:
     """The moment before a turn: what was kept then, and what somebody else did to kept files since.
 
     `kept_in` is the turn in which the session first changed a file, `changed` are the files that it has
-    changed since.
+    changed since. A session that nobody watched counts no turns (0): all that it changed came after.
     """
 
     turn: int
@@ -153,7 +153,8 @@ class TurnPoint:
         """What the file was at that moment, None where that was not kept."""
         if key in self.states:
             return self.states[key]
-        return file.original if self.kept_in.get(key, 0) >= self.turn else None
+        kept_in = self.kept_in.get(key, 0)
+        return file.original if kept_in >= self.turn or not kept_in else None
 
 
 def last_turn(session_folder: Path) -> int:
@@ -179,7 +180,7 @@ def _note(point: TurnPoint, record: Mapping[str, Any]) -> None:
     turn, do = int(record.get("turn", 0)), record["do"]
     if do == "turn" and turn == point.turn:
         point.states = {key: state_from(state) for key, state in record["files"].items()}
-    elif do == "result" and turn >= point.turn:
+    elif do == "result" and (turn >= point.turn or not turn):
         point.changed.add(str(record["path"]))
     elif do == "keep":
         point.kept_in.setdefault(str(record["path"]), turn)

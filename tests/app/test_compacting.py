@@ -45,7 +45,7 @@ async def test_a_resumed_session_goes_on_from_the_summary(scripted_server: Start
         await talk.turn("third")
     async with talking(work, server, resume="last") as talk:
         points = await talk.session.command("rewind_points", {})
-        with pytest.raises(UsageError, match="summed up"):
+        with pytest.raises(UsageError, match="word for word"):
             await talk.session.command("rewind", {"to_turn": 1, "what": "chat"})
         history = await talk.session.command("history", {})
         await talk.turn("fourth")

@@ -4,9 +4,11 @@ import asyncio
 import os
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from agent.app.glance import RepoGlance
 from agent.core.errors import UsageError
 from agent.core.events import ServerState
 from tests.app.talk import Talk, extends, messages_of, records_in, talking
@@ -256,3 +258,29 @@ async def test_there_has_to_be_a_folder_to_work_in(scripted_server: StartServer,
     with pytest.raises(UsageError, match="is not a folder"):
         async with talking(work / "gone", scripted_server()):
             pass
+
+
+class BrokenGlance:
+    """Stands in for a part with a mistake in it."""
+
+    branch, changed_files = "", 0
+
+    def refresh(self) -> None: ...
+
+    async def settled(self) -> None:
+        raise ValueError("a mistake")
+
+    async def close(self) -> None: ...
+
+
+async def test_a_mistake_of_the_program_gives_the_prompt_back_once(scripted_server: StartServer, work: Path):
+    async with talking(work, scripted_server("Hello.")) as talk:
+        glance, talk.session._live.glance = talk.session._live.glance, cast("RepoGlance", BrokenGlance())
+        finished = await talk.turn("Hi")
+        assert (finished.reason, finished.detail) == ("gave_up", "unexpected ValueError: a mistake")
+        assert not talk.session.facts.is_running
+        assert talk.of("queue_changed")[-1].follow_ups == ("Hi",)
+        talk.session._live.glance = glance
+        assert talk.session.take_back_queued() == ["Hi"]
+        assert (await talk.turn("Hi")).answer == "Hello."
+    assert len(talk.of("turn_finished")) == 2

@@ -1,10 +1,15 @@
 """Going back to before a turn of an open session."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from agent.core.errors import UsageError
+from agent.core.events import ToolFinished, TurnStarted, UserMessageAdded, to_record
+from agent.core.tool import FileDiff
+from agent.session.ledger import SessionLedger
+from agent.session.store import SessionStore
 from tests.app.talk import extends, messages_of, talking
 from tests.conftest import StartServer
 from tests.fakes.script import call
@@ -104,6 +109,43 @@ async def test_a_resumed_session_stays_where_it_went_back_to(scripted_server: St
     assert [one["role"] for one in messages_of(server)[-1]] == ["system", "user"]
     assert messages_of(server)[-1][1]["content"].endswith("all anew")
     assert "second" not in str(messages_of(server)[-2])
+
+
+async def test_a_prompt_waits_until_going_back_is_done(scripted_server: StartServer, work: Path):
+    server = scripted_server(*SCRIPT, "Again.")
+    async with talking(work, server, mode="auto") as talk:
+        await talk.turn("first")
+        await talk.turn("second")
+        going_back = asyncio.ensure_future(talk.session.command("rewind", {"to_turn": 2}))
+        while not talk.session._live.changing.locked():
+            await asyncio.sleep(0)
+        await talk.turn("third")
+        await going_back
+        points = await talk.session.command("rewind_points", {})
+    assert [one.turn for one in points] == [1, 3]
+    assert "second" not in str(messages_of(server)[-1])
+    assert talk.kinds("rewound", "turn_started")[-2:] == ["rewound", "turn_started"]
+
+
+async def test_what_an_unwatched_run_changed_can_be_put_back(
+    scripted_server: StartServer, work: Path, homes: Path
+):
+    with SessionStore.create(homes / "state", work, task="Do it") as store:
+        ledger = SessionLedger(work, store.folder)
+        ledger.before_change(work / "a.txt")
+        (work / "a.txt").write_text("1", "utf-8")
+        ledger.record(work / "a.txt")
+        ledger.close()
+        change = ToolFinished(
+            call_id="c", tool="write", outcome="ok", text="", seconds=0, diffs=(FileDiff("a.txt", None, "1"),)
+        )
+        for event in (TurnStarted(attempt=1), UserMessageAdded(text="Do it"), change):
+            store.append(to_record(event))
+    async with talking(work, scripted_server(), resume=store.id) as talk:
+        [point] = await talk.session.command("rewind_points", {})
+        assert (point.turn, point.chat, point.changed) == (1, False, ("a.txt",))
+        await talk.session.command("rewind", {"to_turn": 1, "what": "files"})
+    assert not (work / "a.txt").exists()
 
 
 async def test_a_turn_that_never_reached_the_model_is_no_point(scripted_server: StartServer, work: Path):

@@ -147,3 +147,27 @@ def test_a_moment_that_was_not_kept_is_no_reason_to_guess(desk: Desk):
 def test_files_that_only_another_session_knows_are_named(desk: Desk):
     desk.turn(1, a="1")
     assert desk.back(1, "a.txt", "old.txt").left == (("old.txt", "what it was is not kept in this session"),)
+
+
+def test_a_session_that_counted_no_turns_goes_back_to_its_beginning(desk: Desk):
+    desk.person("a", "0")
+    path = desk.workspace / "a.txt"
+    desk.ledger.before_change(path)
+    desk.person("a", "1")
+    desk.ledger.record(path)
+    desk.back(1)
+    assert desk.files == {"a": "0"}
+
+
+def test_a_link_and_permissions_come_back(desk: Desk):
+    desk.turn(1, a="1")
+    (desk.workspace / "a.txt").chmod(0o755)
+    desk.turn(2)
+    path = desk.workspace / "a.txt"
+    desk.ledger.before_change(path)
+    path.unlink()
+    path.symlink_to("b.txt")
+    desk.ledger.record(path)
+    desk.back(2)
+    assert not path.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o755
