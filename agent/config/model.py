@@ -28,8 +28,8 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Rules = Annotated[tuple[str, ...], Strict(False)]
 Sources = Annotated[tuple[ModelSource, ...], Strict(False)]
 Folder = Annotated[Path, Strict(False)]
-Hook = str | dict[str, Any]
-HookList = Annotated[tuple[Hook, ...], Strict(False)]
+# Each a command line, or a table; a union would name its branches in messages about mistakes.
+HookList = Annotated[tuple[Any, ...], Strict(False)]
 
 
 class Section(BaseModel):
@@ -170,13 +170,15 @@ class Hooks(Section):
 
     @field_validator("session_start", "before_tool", "after_tool", "before_finish")
     @classmethod
-    def _are_hooks(cls, hooks: tuple[Hook, ...]) -> tuple[Hook, ...]:
+    def _are_hooks(cls, hooks: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in hooks:
             _check_hook({"command": hook} if isinstance(hook, str) else hook)
         return hooks
 
 
-def _check_hook(hook: dict[str, Any]) -> None:
+def _check_hook(hook: Any) -> None:
+    if not isinstance(hook, dict):
+        raise ValueError("needs a command line or a table for each hook")
     unknown = sorted(set(hook) - {"command", "tools", "seconds"})
     if unknown:
         raise ValueError(f"knows command, tools and seconds of a hook, no {unknown[0]!r}")

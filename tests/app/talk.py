@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from agent.server.profile import Profile
 from tests.fakes.scripted_server import ScriptedServer
 
 PATIENCE_SECONDS = 60
-_SETTINGS = ("mode", "allow", "ask", "deny", "reply_tokens")
+_SETTINGS = ("mode", "allow", "ask", "deny", "hooks", "reply_tokens")
 
 
 @dataclass(slots=True)
@@ -55,13 +55,20 @@ class Talk:
             self._news.set()
 
 
-def settings_with(reply_tokens: int = 2048, **permissions: Any) -> LoadedSettings:
-    """Default settings, with other values in `permissions`."""
+def settings_with(
+    reply_tokens: int = 2048, hooks: Mapping[str, Any] | None = None, **permissions: Any
+) -> LoadedSettings:
+    """Default settings, with other values in `permissions` and `hooks`."""
     settings = default_settings(Path("/nowhere"))
     section = settings.permissions.model_copy(update=permissions)
     limits = settings.limits.model_copy(update={"reply_tokens": reply_tokens})
     origins = {info.key: Origin("default") for info in all_settings()}
-    return LoadedSettings(settings.model_copy(update={"permissions": section, "limits": limits}), origins)
+    others = {
+        "permissions": section,
+        "limits": limits,
+        "hooks": settings.hooks.model_copy(update=hooks or {}),
+    }
+    return LoadedSettings(settings.model_copy(update=others), origins)
 
 
 def served_by(*servers: ScriptedServer, protocol: str = "native") -> Callable[[LoadedSettings], Serving]:
