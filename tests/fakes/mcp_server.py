@@ -1,10 +1,10 @@
 """A program that speaks MCP on its standard streams, well or in every bad way that a client has to survive.
 
-Run as `python mcp_server.py HABIT…`. It is plain JSON-RPC on purpose: the library would not let it misbehave, and
-would take seconds to load. Habits:
+Run as `python mcp_server.py HABIT…`. It is plain JSON-RPC on purpose: the library would not let it misbehave,
+and would take seconds to load. Habits:
 
     tools=N         N tools `tool_0` … with a parameter `text` each
-    hostile-tools   names that collide or hide characters, schemas that no grammar can be made of, instructions
+    hostile-tools   names that collide or hide characters, schemas without a grammar, instructions
     endless-list    a list of tools whose pages never end
     same-cursor     a list of tools that gives the same page again and again
     silent          reads and never answers
@@ -26,11 +26,15 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 HABITS = dict(habit.partition("=")[::2] for habit in sys.argv[1:])
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "minLength": 1}}, "required": ["text"]}
-ACTS = ("fail crash hang huge endless-line flood progress mixed structured not-a-result environment").split()
+ACTS = (
+    *("fail", "crash", "hang", "huge", "endless-line", "flood", "progress", "mixed", "structured"),
+    *("not-a-result", "environment"),
+)
 
 
 def send(message: dict[str, Any]) -> None:
@@ -158,9 +162,9 @@ def note_processes() -> None:
     """Starts a helper that ignores being told to end, and writes both process numbers down."""
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     helper = subprocess.Popen([sys.executable, "-S", "-c", stubborn])
-    with open(os.environ["PIDS"] + ".new", "w", encoding="utf-8") as file:
-        file.write(f"{os.getpid()} {helper.pid}")
-    os.replace(os.environ["PIDS"] + ".new", os.environ["PIDS"])
+    new = Path(os.environ["PIDS"] + ".new")
+    new.write_text(f"{os.getpid()} {helper.pid}", encoding="utf-8")
+    new.replace(os.environ["PIDS"])
 
 
 def main() -> None:

@@ -1,0 +1,216 @@
+"""What `agent mcp` shows and tries: servers one by one, outside of a session."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.app.mcp import find_servers
+from agent.app.workbench import tool_environment
+from agent.config.load import find_project_root, load_settings
+from agent.core.errors import UsageError
+from agent.llm.tokens import estimate
+from agent.mcp.adapter import OfferedTool, offered_tools
+from agent.mcp.catalogue import CallTool, Catalogue, FindTool
+from agent.mcp.config import ServerSpec
+from agent.mcp.connection import Surroundings
+from agent.mcp.importing import foreign_servers
+from agent.mcp.known import KnownServers
+from agent.mcp.log import log_of
+from agent.mcp.pool import Pool
+from agent.resources import state_folder
+
+_SESSIONS_LOOKED_AT = 10
+_TELLING_TOKENS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    """One server for a list. `tokens` is what its tools would take with their schemas; None if unknown."""
+
+    spec: ServerSpec
+    tools: int | None
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """All servers of a folder. `prompt_tokens` is what they add to each session before one is used.
+
+    `rate` is the speed of prefill that was measured last in this folder, in tokens a second; None if never.
+    """
+
+    rows: tuple[ServerRow, ...]
+    notices: tuple[str, ...]
+    prompt_tokens: int
+    is_direct: bool
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How connecting to one server went."""
+
+    about: str
+    seconds: float
+    tools: tuple[OfferedTool, ...]
+    problems: tuple[str, ...]
+
+
+def overview(workspace: Path) -> Overview:
+    """Reads the configuration and what is remembered; starts nothing. Raises UsageError."""
+    specs, notices = _specs(workspace)
+    known = KnownServers.of(state_folder())
+    rows = []
+    for spec in specs:
+        remotes = known.tools(spec)
+        tools = offered_tools(spec, remotes)[0] if remotes is not None else None
+        tokens = sum(_tokens(tool) for tool in tools) if tools is not None else None
+        rows.append(ServerRow(spec=spec, tools=None if tools is None else len(tools), tokens=tokens))
+    pool = _pool(specs, workspace)
+    catalogue = Catalogue(pool)
+    return Overview(
+        rows=tuple(rows),
+        notices=notices,
+        prompt_tokens=_offer_tokens(catalogue),
+        is_direct=catalogue.is_direct,
+        rate=last_prefill_rate(workspace),
+    )
+
+
+def server_named(workspace: Path, name: str) -> ServerSpec:
+    """The server of that name, switched off or not. Raises UsageError."""
+    specs, _ = _specs(workspace)
+    found = next((spec for spec in specs if spec.name == name), None)
+    if found is None:
+        names = ", ".join(spec.name for spec in specs) or "none"
+        raise UsageError(f"there is no MCP server {name!r} that may be used here", f"there are: {names}")
+    return found
+
+
+def known_tools(spec: ServerSpec) -> tuple[list[OfferedTool], list[str]] | None:
+    """The usable tools of the last connection, and what is left out; None before the first one."""
+    remotes = KnownServers.of(state_folder()).tools(spec)
+    return None if remotes is None else offered_tools(spec, remotes)
+
+
+async def try_server(spec: ServerSpec, workspace: Path) -> Trial:
+    """Connects, lists, remembers the tools, and ends the server again. Raises AgentError."""
+    problems: list[str] = []
+    loop = asyncio.get_running_loop()
+    pool = _pool([spec], workspace, problems)
+    began = loop.time()
+    try:
+        listing = await pool.list_tools([spec.name])
+        if spec.name in listing.failures:
+            raise listing.failures[spec.name]
+        seconds = loop.time() - began
+        tools, left_out = offered_tools(spec, listing.tools[spec.name])
+        about = pool.about(spec.name)
+    finally:
+        await pool.close()
+    return Trial(about=about, seconds=seconds, tools=tuple(tools), problems=(*problems, *left_out))
+
+
+def last_log_lines(name: str, count: int) -> tuple[Path, list[str]]:
+    """The log of a server and its last lines."""
+    log = log_of(state_folder(), name)
+    return log.path, log.last_lines(count)
+
+
+def foreign_files(workspace: Path, environment: Mapping[str, str]) -> list[Path]:
+    """Files of other programs that exist and may have servers."""
+    home = Path(environment.get("HOME") or "~").expanduser()
+    config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    root = find_project_root(workspace)
+    places = [
+        home / ".claude.json",
+        config / "Claude" / "claude_desktop_config.json",
+        home / ".cursor" / "mcp.json",
+        config / "opencode" / "opencode.json",
+        config / "Code" / "User" / "mcp.json",
+        home / ".gemini" / "settings.json",
+        root / ".vscode" / "mcp.json",
+        root / ".cursor" / "mcp.json",
+        root / "opencode.json",
+    ]
+    return [path for path in places if path.is_file()]
+
+
+def read_foreign(path: Path) -> tuple[list[ServerSpec], list[str]]:
+    """The servers of another program's file, and a line for each that cannot be used. Raises UsageError."""
+    from agent.config.layers import read_file
+
+    content = read_file(path)
+    if content is None:
+        raise UsageError(f"{path} does not exist")
+    return foreign_servers(content, str(path))
+
+
+def as_table(spec: ServerSpec) -> dict[str, object]:
+    """`spec` as a table of our configuration, without what is the default."""
+    table: dict[str, object] = {"type": "sse"} if spec.transport == "sse" else {}
+    for key in ("command", "args", "env", "cwd", "url", "headers", "allow", "deny"):
+        value = getattr(spec, key)
+        if value:
+            table[key] = dict(value) if isinstance(value, Mapping) else _plain(value)
+    return table
+
+
+def last_prefill_rate(workspace: Path) -> float | None:
+    """Tokens a second of the last long enough prompt that a session of this folder has measured."""
+    from agent.session.catalogue import session_folders
+    from agent.session.lines import read_lines
+    from agent.session.store import EVENTS_NAME
+
+    for folder in session_folders(state_folder(), workspace)[:_SESSIONS_LOOKED_AT]:
+        try:
+            steps = [line for line in read_lines(folder / EVENTS_NAME) if line.get("type") == "step_finished"]
+        except OSError:
+            continue
+        for step in reversed(steps):
+            rate = _rate_of(step.get("stats"))
+            if rate is not None:
+                return rate
+    return None
+
+
+def _rate_of(stats: object) -> float | None:
+    if not isinstance(stats, dict):
+        return None
+    tokens, seconds = stats.get("prompt_tokens"), stats.get("prompt_seconds")
+    if not isinstance(tokens, int | float) or not isinstance(seconds, int | float):
+        return None
+    return tokens / seconds if tokens >= _TELLING_TOKENS and seconds > 0 else None
+
+
+def _specs(workspace: Path) -> tuple[list[ServerSpec], tuple[str, ...]]:
+    loaded = load_settings(find_project_root(workspace), os.environ, {})
+    found = find_servers(workspace, loaded.settings, os.environ)
+    return list(found.specs), (*loaded.notices, *found.notices)
+
+
+def _pool(specs: list[ServerSpec], workspace: Path, problems: list[str] | None = None) -> Pool:
+    around = Surroundings(workspace=workspace, environment=tool_environment(), variables=os.environ)
+    report = problems.append if problems is not None else lambda _: None
+    return Pool(specs, around, state=state_folder(), report=report)
+
+
+def _offer_tokens(catalogue: Catalogue) -> int:
+    if catalogue.is_direct:
+        return sum(_tokens(tool) for tool in catalogue.all())
+    return sum(
+        estimate(json.dumps([tool.name, tool.description, tool.params.model_json_schema()]))
+        for tool in catalogue.tools
+        if isinstance(tool, FindTool | CallTool)
+    )
+
+
+def _tokens(tool: OfferedTool) -> int:
+    return estimate(json.dumps([tool.name, tool.description, tool.schema], ensure_ascii=False)) + 10
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,39 @@
+"""Pools of fake servers, ended with the test."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.mcp.config import ServerSpec, parse_server
+from agent.mcp.connection import Surroundings
+from agent.mcp.pool import Pool
+
+SERVER = Path(__file__).parents[1] / "fakes" / "mcp_server.py"
+
+PoolOf = Callable[..., Pool]
+
+
+def fake_server(name: str, *habits: str, **more: Any) -> ServerSpec:
+    """A server of `tests.fakes.mcp_server`; named arguments are keys of its configuration."""
+    return parse_server(
+        name, {"command": sys.executable, "args": ["-S", str(SERVER), *habits], **more}, "a test"
+    )
+
+
+@pytest.fixture
+async def pool_of(tmp_path: Path) -> AsyncIterator[PoolOf]:
+    """Makes a pool of specs: `pool_of(fake_server("one"), report=lines.append)`."""
+    pools: list[Pool] = []
+    around = Surroundings(workspace=tmp_path, environment=dict(os.environ), variables=dict(os.environ))
+
+    def make(*specs: ServerSpec, **more: Any) -> Pool:
+        pools.append(Pool(specs, around, state=tmp_path / "state", **more))
+        return pools[-1]
+
+    yield make
+    for pool in pools:
+        await pool.close()
