@@ -98,7 +98,10 @@ class ServerLab:
                 if enough(readings):
                     break
         except ServerError as error:
-            raise serving.why_it_ended(endpoint) or error from error
+            ended = serving.why_it_ended(endpoint)
+            if ended is None:
+                raise
+            raise ended from error
         finally:
             problem = await serving.release(endpoint)
             if problem:
@@ -139,7 +142,7 @@ def run_tune(
     finally:
         table = job.as_table(is_interrupted)
         kept = _keep(table) if job.search.visits else None
-    for line in report.closing_lines(job.search):
+    for line in report.closing_lines(job.search, is_interrupted):
         say(line)
     written = _is_wanted(job.search, is_interrupted, job.path, offer, say)
     if written:

@@ -26,17 +26,21 @@ def row(visit: Visit, place: int) -> str:
     return f"{place:>3} {describe(visit.changes):<38}{''.join(cells)}  {_remark(visit)}".rstrip()
 
 
-def closing_lines(search: Search) -> list[str]:
+def closing_lines(search: Search, is_interrupted: bool = False) -> list[str]:
     """The result in a few lines."""
     lines = [*_remarks(search)]
+    if not search.best and (is_interrupted or len(search.candidates()) < 2):
+        return [*lines, "Nothing faster was found before the end."]
     if not search.best:
         return [*lines, "Nothing that was tried is faster than the base beyond the noise."]
     base, best, gain = _compared(search)
     lines += [f"base: {_figures(base)}", f"{describe(search.best)}: {_figures(best)}"]
     if search.is_confirmed:
         return [*lines, f"{describe(search.best)} is {_percent(gain)} faster than the base."]
-    least = f"{_percent(gain)} " if gain is not None and gain > 1 else ""
-    return [*lines, f"The best so far, {describe(search.best)}, is not {least}faster beyond the noise."]
+    name = describe(search.best)
+    if gain is None or gain <= 1:
+        return [*lines, f"{name}, the best in between, is not faster than the base after all."]
+    return [*lines, f"{name}, the best so far, seems {_percent(gain)} faster; that may still be noise."]
 
 
 def evidence(search: Search, base: str, facts: Mapping[str, Any]) -> list[str]:

@@ -38,7 +38,11 @@ FINAL_ROUNDS = (4, 6)
 _CONTROL_AFTER = 3
 _CHALLENGERS = 2
 _PATIENCE = 4.0
+_LEAST_PATIENCE_SECONDS = 60.0
+"""A short run may well take many times as long when the machine does something else."""
 _SHARE_FOR_THE_END = 0.6
+_BROKEN_RUNS = 1
+"""So many may fail in the last comparison."""
 _LEAST_RUNS = 2 + 2 + 2 * DUEL_ROUNDS + 2 * FINAL_ROUNDS[0]
 """Base, candidates, a duel and the last comparison."""
 
@@ -187,18 +191,17 @@ class Search:
             return
         least, most = FINAL_ROUNDS
         for number in range(most):
-            pair = ((), self.best) if number % 2 == 0 else (self.best, ())
-            for changes in pair:
+            for changes in ((), self.best) if number % 2 == 0 else (self.best, ()):
                 if self._left() < self._length():
                     self.notes.append("the time was up before the last comparison was complete")
                     return
                 await self._visit(changes, "final")
-                if not self.visits[-1].is_whole:
-                    self.notes.append(
-                        f"the last comparison broke off: {self.visits[-1].failure or 'no speed'}"
-                    )
-                    return
-            if number + 1 >= least and (self.is_confirmed or (self.gain or 0) <= 1):
+            broken = [visit for visit in self.visits if visit.purpose == "final" and not visit.is_whole]
+            if len(broken) > _BROKEN_RUNS:
+                self.notes.append(f"the last comparison broke off: {broken[-1].failure or 'no speed'}")
+                return
+            done = len(self.final_runs[0])
+            if done >= least and (self.is_confirmed or (self.gain or 0) <= 1):
                 return
 
     def _about_time(self) -> str:
@@ -241,11 +244,11 @@ class Search:
 
     async def _measured(self, work: Awaitable[Sequence[Reading]]) -> tuple[Sequence[Reading], str]:
         """The readings, or why there are none. Nothing may take many times as long as the base."""
-        limit = _PATIENCE * self._length() if self.visits else None
+        limit = max(_PATIENCE * self._length(), _LEAST_PATIENCE_SECONDS) if self.visits else None
         try:
             return await asyncio.wait_for(work, limit), ""
         except TimeoutError:
-            return (), f"given up after {limit:.0f} s, {_PATIENCE:g} times what a run of the base takes"
+            return (), f"given up after {limit:.0f} s; a run of the base takes {self._length():.0f} s"
         except AgentError as error:
             self._failure = error
             return (), error.message

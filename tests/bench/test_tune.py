@@ -193,3 +193,17 @@ async def test_nothing_is_measured_twice_as_a_candidate():
     await found.run()
     screened = [visit.changes for visit in found.visits if visit.purpose == "screen"]
     assert len(screened) == len(set(screened))
+
+
+async def test_one_run_that_fails_does_not_spoil_the_last_comparison():
+    class Stumbling(SimulatedLab):
+        async def measure(self, changes: Changes, enough: Enough) -> Sequence[Reading]:
+            if changes and [visit.purpose for visit in found.visits].count("final") == 2:
+                raise ServerError("stumbled")
+            return await super().measure(changes, enough)
+
+    found = search(Stumbling(peak), N_MAX)
+    await found.run()
+    assert [visit.failure for visit in found.visits if visit.failure] == ["stumbled"]
+    assert found.is_confirmed
+    assert [len(runs) for runs in found.final_runs] == [4, 4]
