@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from agent.ui.commands.catalogue import ALL, choice, parse
+from agent.ui.commands.catalogue import ALL, choice, run_line
 from agent.ui.editor import edit_text, editor_command
 from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 async def run_command(desk: "Desk", line: str) -> None:
     """Runs a line such as `/resume 3f2`. Raises AgentError."""
-    command, argument = parse(line)
-    await command.run(desk.host, argument)
+    await run_line(desk.host, line)
 
 
 async def run_shell(desk: "Desk", text: str) -> None:

@@ -14,7 +14,7 @@ from agent.core.errors import AgentError, UsageError
 from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, TurnFinished
 from agent.core.handle import Answer, SessionFacts, SessionHandle, SessionMode
 from agent.core.tool import FileDiff
-from agent.ui.commands.catalogue import looks_like_command, parse
+from agent.ui.commands.catalogue import looks_like_command, run_line
 from agent.ui.commands.command import Level
 from agent.ui.meter import TurnMeter, turn_records
 from agent.ui.options import Opening, UiOptions
@@ -97,8 +97,7 @@ class PlainFront:
         if self._requests:
             self._answer(handle, line.strip())
         elif looks_like_command(line.strip()):
-            command, argument = parse(line)
-            await command.run(self, argument)
+            await run_line(self, line)
         elif line.startswith("!"):
             run = await self.service(
                 "shell", command=line.lstrip("!").strip(), context=not line.startswith("!!")

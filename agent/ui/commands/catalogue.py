@@ -1,6 +1,7 @@
 """All slash commands, and how a line becomes one of them."""
 
 import difflib
+import re
 from collections.abc import Sequence
 
 from agent.core.errors import UsageError
@@ -72,12 +73,34 @@ def parse(line: str) -> tuple[Command, str]:
     return command, argument.strip()
 
 
+async def run_line(host: Host, line: str) -> None:
+    """Runs a line such as `/resume 3f2`. What is no command here may be a custom one, or a skill.
+
+    Raises:
+        AgentError: it is neither, an argument is missing, or the command failed.
+    """
+    try:
+        command, argument = parse(line)
+    except UsageError as unknown:
+        name, _, rest = line.strip().removeprefix("/").partition(" ")
+        if any(name in (known.name, *known.aliases) for known in ALL):
+            raise
+        try:
+            text = await host.service("expand", name=name, arguments=rest.strip())
+        except UsageError:
+            raise unknown from None
+        host.ask_model(str(text))
+        return
+    await command.run(host, argument)
+
+
+_COMMAND = re.compile(r"/[A-Za-z][\w-]*(?::[\w-]+)*")
+
+
 def looks_like_command(text: str) -> bool:
     """Whether a message is a command: a path such as `/etc/hosts is wrong` is not."""
     word = text.partition("\n")[0].split(" ", 1)[0]
-    return (
-        len(word) > 1 and word[0] == "/" and word[1:].replace("-", "").isalpha() and "\n" not in text.strip()
-    )
+    return _COMMAND.fullmatch(word) is not None and "\n" not in text.strip()
 
 
 def choices(query: str, limit: int = 40) -> list[Choice]:

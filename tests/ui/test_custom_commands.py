@@ -1,0 +1,63 @@
+"""What follows a slash and is no command of the interface may be a custom one, or a skill."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from agent.core.events import TurnFinished
+from agent.core.stats import StepStats
+from agent.ui.commands.catalogue import looks_like_command
+from agent.ui.options import Opening, UiOptions
+from agent.ui.plain import run_plain
+from tests.fakes.fake_handle import FakeHandle
+
+DONE = TurnFinished(reason="done", answer="ok", detail="", steps=1, stats=StepStats())
+
+
+class Expanding(FakeHandle):
+    """Ends each turn at once."""
+
+    def prompt(self, text: str) -> None:
+        self.prompts.append(text)
+        self.emit(DONE)
+
+
+async def run(handle: FakeHandle, text: str) -> str:
+    async def open_session(_: Opening) -> FakeHandle:
+        return handle
+
+    output = io.StringIO()
+    options = UiOptions(workspace=Path("/home/me"), open_session=open_session)
+    assert await run_plain(options, io.StringIO(text), output) == 0
+    return output.getvalue()
+
+
+async def test_custom_command_is_expanded_and_sent():
+    handle = Expanding(services={"expand": "Fix issue 7."})
+    await run(handle, "/db:fix-2 7 now\n")
+    assert ("expand", {"name": "db:fix-2", "arguments": "7 now"}) in handle.commands
+    assert handle.prompts == ["Fix issue 7."]
+
+
+async def test_what_nobody_knows_names_the_closest_command():
+    handle = Expanding()
+    text = await run(handle, "/resum\n")
+    assert "did you mean /resume?" in text
+    assert handle.prompts == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_command"),
+    [
+        ("/fix-2 it", True),
+        ("/db:migrate", True),
+        ("/etc/hosts is wrong", False),
+        ("/", False),
+        ("/2 of them", False),
+        ("/fix\nthis", False),
+        ("/a:", False),
+    ],
+)
+def test_only_a_name_behind_the_slash_is_a_command(text: str, is_command: bool):
+    assert looks_like_command(text) is is_command
