@@ -79,7 +79,7 @@ class AgentApp(App[str]):
         self.options = options
         self.clock = clock
         self._write = write
-        self._make_conversation = make_conversation
+        self.make_conversation = make_conversation
         for theme in OURS:
             self.register_theme(theme)
         wanted = theme_for(options.theme, os.environ)
@@ -160,7 +160,7 @@ class AgentApp(App[str]):
             self.prompt.show_draft(draft)
             self.say("The text that was not sent last time is back")
         module = await asyncio.to_thread(importlib.import_module, "agent.ui.desk")
-        self.desk = await module.make_desk(self, self._make_conversation)
+        self.desk = await module.make_desk(self, self.make_conversation)
         early, self._early = self._early, []
         for text, when in early:
             self.submit(text, when)

@@ -45,6 +45,7 @@ class Desk:
         self.panel = panel
         self.follows = True
         self._has_content = False
+        self._was_interrupted = False
         self.bridge = Bridge(
             cast("Conversation", conversation),
             panel,
@@ -109,6 +110,10 @@ class Desk:
         self._call_attention(f"agent asks: {request.tool}")
 
     def _on_turn_finished(self, event: TurnFinished) -> None:
+        if self._was_interrupted:
+            # What never reached the model goes back into the queue, and from there to the person.
+            self._was_interrupted = False
+            self._give_back(self.live.take_back())
         elapsed = self.bridge.meter.figures().elapsed
         if elapsed is not None and elapsed >= self._app.options.long_turn_seconds:
             self._call_attention(f"agent: {event.detail or event.reason}")
@@ -145,10 +150,13 @@ class Desk:
 
     def interrupt(self) -> None:
         """Ends the turn, and puts what was queued back where it was typed."""
-        queued = self.live.interrupt()
-        if queued:
-            self._app.prompt.put_before("\n\n".join(queued))
+        self._was_interrupted = self.live.is_running
+        self._give_back(self.live.interrupt())
         self._show_waiting()
+
+    def _give_back(self, texts: list[str]) -> None:
+        if texts:
+            self._app.prompt.put_before("\n\n".join(texts))
 
     def set_mode(self, mode: SessionMode) -> None:
         if self.live.handle is not None:

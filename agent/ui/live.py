@@ -83,12 +83,16 @@ class LiveSession:
         else:
             self.handle.follow_up(text)
 
+    def take_back(self) -> list[str]:
+        """Empties the queue of the session and gives what was in it."""
+        return self.handle.take_back_queued() if self.handle is not None else []
+
     def interrupt(self) -> list[str]:
         """Ends the running turn; gives back what was queued."""
         if self.handle is None:
             waiting, self.waiting = self.waiting, []
             return waiting
-        queued = self.handle.take_back_queued()
+        queued = self.take_back()
         self.handle.cancel()
         return queued
 

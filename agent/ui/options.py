@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from agent.core.handle import SessionHandle, SessionMode
+if TYPE_CHECKING:  # they bring pydantic along, which the input field does not wait for
+    from agent.core.handle import SessionHandle, SessionMode
 
 Notify = Literal["bell", "desktop", "off"]
 
@@ -15,7 +16,7 @@ class Opening:
     """Which session to open. `resume` is an id, or `last` for the newest of this workspace."""
 
     profile: str = ""
-    mode: SessionMode | None = None
+    mode: "SessionMode | None" = None
     resume: str = ""
     fork: bool = False
 
@@ -50,7 +51,7 @@ class Setup(Protocol):
 Service = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Like `SessionHandle.command` for one name: what the interface needs and a session does not offer."""
 
-Opener = Callable[[Opening], Awaitable[SessionHandle]]
+Opener = Callable[[Opening], Awaitable["SessionHandle"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

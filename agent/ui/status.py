@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from agent.core.handle import SessionFacts
-from agent.ui.meter import Figures
 from agent.ui.text import count, duration, one_line, rate, share
+
+if TYPE_CHECKING:  # they bring pydantic along, which the input field does not wait for
+    from agent.core.handle import SessionFacts
+    from agent.ui.meter import Figures
 
 GAP = 2
 Tone = Literal[
@@ -38,14 +40,20 @@ class Shown:
     is_right: bool
 
 
-def segments(facts: SessionFacts | None, figures: Figures, server_detail: str = "") -> list[Segment]:
+def segments(facts: "SessionFacts | None", figures: "Figures", server_detail: str = "") -> list[Segment]:
     """All that there is to say now, from left to right."""
     found: list[Segment | None] = []
     if facts is None:
         found.append(Segment(name="server", forms=("starting",), weight=90, tone="busy", is_right=False))
         return [segment for segment in found if segment]
     found += [_mode(facts), _model(facts), _server(facts, server_detail)]
-    found += [_prefill(figures), _decode(figures), _acceptance(figures), _cache(figures)]
+    found += [
+        _activity(facts, figures),
+        _prefill(figures),
+        _decode(figures),
+        _acceptance(figures),
+        _cache(figures),
+    ]
     found += [_context(facts), _elapsed(figures), _git(facts)]
     return [segment for segment in found if segment]
 
@@ -88,7 +96,7 @@ def _width(kept: Sequence[Segment], forms: dict[str, int]) -> int:
     return sum(cell_len(segment.forms[forms[segment.name]]) for segment in kept) + GAP * (len(kept) - 1)
 
 
-def _mode(facts: SessionFacts) -> Segment:
+def _mode(facts: "SessionFacts") -> Segment:
     tones: dict[str, Tone] = {
         "plan": "mode-plan",
         "ask": "mode-ask",
@@ -99,7 +107,7 @@ def _mode(facts: SessionFacts) -> Segment:
     return Segment(name="mode", forms=(name,), weight=100, tone=tones[facts.mode], is_right=False)
 
 
-def _model(facts: SessionFacts) -> Segment | None:
+def _model(facts: "SessionFacts") -> Segment | None:
     profile, model = one_line(facts.profile, 40), _short_model(facts.model)
     if not model or model == profile:
         return (
@@ -116,7 +124,7 @@ def _short_model(model: str) -> str:
     return one_line(name.removesuffix(".gguf"), 40)
 
 
-def _server(facts: SessionFacts, detail: str) -> Segment | None:
+def _server(facts: "SessionFacts", detail: str) -> Segment | None:
     state = one_line(facts.server, 24)
     if state in _QUIET_STATES:
         return Segment(name="server", forms=("● ready", "●"), weight=30, tone="good", is_right=False)
@@ -130,7 +138,15 @@ def _server(facts: SessionFacts, detail: str) -> Segment | None:
     return Segment(name="server", forms=(long, f"◌ {state}"), weight=90, tone="busy", is_right=False)
 
 
-def _prefill(figures: Figures) -> Segment | None:
+def _activity(facts: "SessionFacts", figures: "Figures") -> Segment | None:
+    """Before the first sign of the model: a long wait must not look like nothing."""
+    is_silent = figures.decode_rate is None and not figures.prefill_total
+    if not (figures.is_running and is_silent and facts.server in _QUIET_STATES):
+        return None
+    return Segment(name="activity", forms=("waiting for the model", "waiting"), weight=94, tone="busy")
+
+
+def _prefill(figures: "Figures") -> Segment | None:
     if figures.prefill_total:
         done, whole = count(figures.prefill_done), count(figures.prefill_total)
         part = share(figures.prefill_done / figures.prefill_total)
@@ -143,14 +159,14 @@ def _prefill(figures: Figures) -> Segment | None:
     return Segment(name="prefill", forms=(f"prefill {number} tok/s", f"pre {number}"), weight=50)
 
 
-def _decode(figures: Figures) -> Segment | None:
+def _decode(figures: "Figures") -> Segment | None:
     if figures.decode_rate is None:
         return None
     number = ("~" if figures.is_estimate else "") + rate(figures.decode_rate)
     return Segment(name="decode", forms=(f"{number} tok/s",), weight=95)
 
 
-def _acceptance(figures: Figures) -> Segment | None:
+def _acceptance(figures: "Figures") -> Segment | None:
     if figures.acceptance is None:
         return None
     part = share(figures.acceptance)
@@ -160,14 +176,14 @@ def _acceptance(figures: Figures) -> Segment | None:
     return Segment(name="acceptance", forms=(long, short), weight=85)
 
 
-def _cache(figures: Figures) -> Segment | None:
+def _cache(figures: "Figures") -> Segment | None:
     if not figures.cached and not figures.new:
         return None
     cached, new = count(figures.cached), count(figures.new)
     return Segment(name="cache", forms=(f"cached {cached} + new {new}", f"{cached}+{new}"), weight=40)
 
 
-def _context(facts: SessionFacts) -> Segment | None:
+def _context(facts: "SessionFacts") -> Segment | None:
     if not facts.used_tokens and not facts.context_tokens:
         return None
     if not facts.context_tokens:
@@ -178,13 +194,13 @@ def _context(facts: SessionFacts) -> Segment | None:
     return Segment(name="context", forms=(long, f"ctx {part}"), weight=80, tone=tone)
 
 
-def _elapsed(figures: Figures) -> Segment | None:
+def _elapsed(figures: "Figures") -> Segment | None:
     if figures.elapsed is None:
         return None
     return Segment(name="elapsed", forms=(duration(figures.elapsed),), weight=55)
 
 
-def _git(facts: SessionFacts) -> Segment | None:
+def _git(facts: "SessionFacts") -> Segment | None:
     if not facts.branch:
         return None
     changed = f" ±{facts.changed_files}" if facts.changed_files else ""

@@ -34,7 +34,8 @@ def context_text(report: Any) -> Content:
     lines.append(Content.styled(f"{'':<12}{'tokens':>9}{'messages':>10}{'to read':>10}", "$quiet"))
     for part in sorted(parts, key=lambda part: -part.tokens):
         seconds = "" if part.seconds is None else f"{part.seconds:.1f} s"
-        row = f"{one_line(part.kind, 12):<12}{mark}{part.tokens:>9,}{part.messages:>10}{seconds:>10}  "
+        tokens = f"{mark}{part.tokens:,}"
+        row = f"{one_line(part.kind, 12):<12}{tokens:>9}{part.messages:>10}{seconds:>10}  "
         lines.append(Content.assemble(row, _bar(part.tokens / max(report.total, 1), BAR_CELLS, rest=" ")))
     return Content("\n").join([*lines, *_remarks(report, parts)])
 

@@ -18,7 +18,7 @@ def session(event: SessionStarted) -> Note:
 
 def preparing(characters: int) -> tuple[Span, ...]:
     tokens = count(max(characters / _CHARACTERS_OF_A_TOKEN, 1))
-    return (("writing a call", "quiet"), (f" · about {tokens} tokens", "quiet"))
+    return (("writing a call", "quiet"), (f" · about {tokens} token{'' if tokens == '1' else 's'}", "quiet"))
 
 
 def check(event: CheckFinished) -> Note:
