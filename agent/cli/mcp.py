@@ -7,7 +7,7 @@ the project is trusted (`agent trust`). Nothing is started before the model asks
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent.app.mcp_admin import Overview
@@ -22,7 +22,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(
+        title="actions", metavar="ACTION", required=True, parser_class=_before_dashes(type(parser))
+    )
     listing = actions.add_parser("list", help="all servers, and what their tools cost")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(func=list_servers)
@@ -47,15 +49,30 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     logs.set_defaults(func=show_logs)
 
 
+def _before_dashes(base: type[argparse.ArgumentParser]) -> type[argparse.ArgumentParser]:
+    """Parsers that read what is before `--`; what is behind it, with options of its own, is `command`."""
+
+    class BeforeDashes(base):
+        def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+            words = list(sys.argv[1:] if args is None else args)
+            at = words.index("--") if "--" in words else len(words)
+            found, unknown = super().parse_known_args(words[:at], namespace)
+            found.command = words[at + 1 :]
+            return found, unknown
+
+    return BeforeDashes
+
+
 def _add_add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     adding = actions.add_parser(
         "add",
         help="write a server into your configuration, and try it",
+        usage="agent mcp add NAME [OPTIONS] -- COMMAND [ARGUMENTS]\n"
+        "       agent mcp add NAME --url URL [OPTIONS]",
         description="agent mcp add time -- uvx mcp-server-time\nagent mcp add docs --url https://example.org/mcp",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     adding.add_argument("name", metavar="NAME", help="how it is called here")
-    adding.add_argument("command", metavar="COMMAND", nargs="*", help="program and arguments, behind --")
     adding.add_argument("--url", metavar="URL", default="", help="address of a server that runs already")
     adding.add_argument("--sse", action="store_true", help="the address speaks the older SSE form")
     adding.add_argument(

@@ -22,7 +22,7 @@ from agent.mcp.schema import problems_of
 DIRECT_CHARACTERS = 1000
 """About 300 tokens. So much may the schemas of all servers take to be offered as they are."""
 
-CATALOGUE_CHARACTERS = 700
+CATALOGUE_CHARACTERS = 450
 """Of all servers together. The names of tools share what the names of servers leave."""
 
 MOST_SERVERS_NAMED = 30

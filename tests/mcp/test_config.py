@@ -26,7 +26,8 @@ def test_file_of_other_tools_is_read_as_it_is():
 
 
 def test_one_bad_entry_leaves_the_others():
-    content = b'{"mcpServers": {"a b": {"command": "x"}, "two": {"command": "x", "url": "http://h/"}, "ok": {"command": "x"}}}'
+    two = '"two": {"command": "x", "url": "http://h/"}'
+    content = f'{{"mcpServers": {{"a b": {{"command": "x"}}, {two}, "ok": {{"command": "x"}}}}}}'.encode()
     specs, problems = parse_mcp_json(content, ".mcp.json")
     assert [spec.name for spec in specs] == ["ok"]
     assert len(problems) == 2

@@ -120,12 +120,3 @@ def test_pattern_that_would_take_for_ever_is_left_to_the_server():
 
 def test_broken_schema_lets_the_server_judge():
     assert problems_of({"x": 1}, {"type": 5, "properties": {"x": {"$ref": "http://example.org/"}}}) == []
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("schema", [WILD, {"type": "object"}, {"properties": {"x": {"type": "object"}}}])
-def test_llama_cpp_makes_a_grammar_of_what_is_left(schema: dict[str, Any]):
-    import xllamacpp
-
-    grammar = xllamacpp.json_schema_to_grammar(json.dumps(projected(schema)))
-    assert "root ::=" in grammar

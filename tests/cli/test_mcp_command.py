@@ -1,0 +1,115 @@
+"""`agent mcp` as a person types it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli.main import run
+from tests.mcp.conftest import SERVER
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for kind in ("config", "state", "data"):
+        monkeypatch.setenv(f"AGENT_{kind.upper()}_HOME", str(tmp_path / kind))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def add(name: str, *habits: str) -> int:
+    return run(["mcp", "add", name, "--env", "KEY=s3cr3t", "--", sys.executable, str(SERVER), *habits])
+
+
+def test_added_server_is_tried_and_listed_with_what_it_costs(home: Path, capsys: pytest.CaptureFixture[str]):
+    assert add("fake", "tools=50") == 0
+    assert "fake works: fake 1" in capsys.readouterr().err
+    assert run(["mcp", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["servers"][0]["tools"] == 51
+    assert listed["servers"][0]["tokens"] > 1000
+    assert listed["prompt_tokens"] <= 300
+
+
+def test_server_that_fails_says_so_with_its_last_words(home: Path, capsys: pytest.CaptureFixture[str]):
+    assert add("bad", "dies-at-start") == 1
+    assert "the disk is on fire" in capsys.readouterr().err
+    assert run(["mcp", "logs", "bad"]) == 0
+    assert capsys.readouterr().out == "the disk is on fire\n"
+
+
+def test_values_of_secrets_are_never_shown(home: Path, capsys: pytest.CaptureFixture[str]):
+    add("fake")
+    for command in (
+        ["mcp", "get", "fake"],
+        ["mcp", "list"],
+        ["config", "show"],
+        ["config", "show", "--json"],
+    ):
+        assert run(command) == 0
+    shown = capsys.readouterr()
+    assert "s3cr3t" not in shown.out + shown.err
+    assert "KEY" in shown.out
+
+
+def test_removing_keeps_the_rest_of_the_file(home: Path):
+    (home / "config").mkdir()
+    file = home / "config" / "config.toml"
+    before = "# mine\n[limits]\nmax_steps = 7 # few\n"
+    file.write_text(before, "utf-8")
+    assert run(["mcp", "add", "one", "--no-test", "--", "x", "-y"]) == 0
+    assert run(["mcp", "add", "two", "--no-test", "--url", "https://example.org/mcp"]) == 0
+    assert 'args = ["-y"]' in file.read_text("utf-8")
+    assert run(["mcp", "remove", "one"]) == 0
+    assert run(["mcp", "remove", "two"]) == 0
+    text = file.read_text("utf-8")
+    assert text.startswith(before)
+    assert "example.org" not in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["add", "a b", "--", "x"],
+        ["add", "one"],
+        ["add", "one", "--url", "ftp://x"],
+        ["add", "one", "--url", "https://x", "--", "y"],
+        ["add", "one", "--env", "KEY", "--", "x"],
+        ["get", "none"],
+        ["remove", "none"],
+        ["test", "none"],
+        ["logs", "../x"],
+        ["import", "none.json"],
+    ],
+)
+def test_mistake_is_told_in_one_line(home: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run(["mcp", *arguments]) == 2
+    assert capsys.readouterr().err.startswith("agent: ")
+    assert not (home / "config").exists()
+
+
+def test_servers_of_other_programs_are_shown_and_then_taken_over(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    claude = {"projects": {"/x": {"mcpServers": {"my server": {"command": "npx", "args": ["a"]}}}}}
+    (home / ".claude.json").write_text(json.dumps(claude), "utf-8")
+    (home / ".vscode").mkdir()
+    docs = '"docs": {"type": "http", "url": "https://example.org/mcp",}'
+    code = f'{{\n// mine\n"servers": {{{docs},\n"ask": {{"command": "${{input:x}}"}}}}}}'
+    (home / ".vscode" / "mcp.json").write_text(code, "utf-8")
+    (home / "opencode.json").write_text(
+        '{"mcp": {"local": {"type": "local", "command": ["bun", "x"], "environment": {"A": "{env:A}"}}}}',
+        "utf-8",
+    )
+    assert run(["mcp", "import"]) == 0
+    assert not (home / "config").exists()
+    assert run(["mcp", "import", "--yes"]) == 0
+    text = (home / "config" / "config.toml").read_text("utf-8")
+    assert all(f"[mcp.servers.{name}]" in text for name in ("my-server", "docs", "local"))
+    assert 'A = "${A}"' in text
+    assert "only its own program can fill in" in capsys.readouterr().err
+    assert run(["mcp", "import"]) == 0
+    assert "nothing new" in capsys.readouterr().err
