@@ -117,7 +117,7 @@ async def test_a_prompt_waits_until_going_back_is_done(scripted_server: StartSer
         await talk.turn("first")
         await talk.turn("second")
         going_back = asyncio.ensure_future(talk.session.command("rewind", {"to_turn": 2}))
-        while not talk.session._live.changing.locked():
+        for _ in range(3):  # until it has begun
             await asyncio.sleep(0)
         await talk.turn("third")
         await going_back
