@@ -64,7 +64,7 @@ def services(model: ScriptedModel, passes: list[bool]) -> TurnServices:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     script=st.lists(replies(), min_size=1, max_size=14),
     prompts=st.lists(texts, min_size=1, max_size=4),
@@ -86,7 +86,7 @@ def test_requests_of_many_turns_extend_each_other_unless_told_otherwise(
     hold_together(asyncio.run(session()), model.requests)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(script=st.lists(replies(), min_size=1, max_size=14), passes=st.lists(st.booleans(), max_size=6))
 def test_requests_of_many_attempts_extend_each_other_unless_told_otherwise(
     script: list[Reply], passes: list[bool]
@@ -108,7 +108,7 @@ def test_requests_of_many_attempts_extend_each_other_unless_told_otherwise(
     hold_together(asyncio.run(session()), model.requests)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(script=st.lists(replies(), min_size=1, max_size=14), passes=st.lists(st.booleans(), max_size=6))
 def test_each_call_has_one_start_one_end_and_one_result(script: list[Reply], passes: list[bool]):
     model = ScriptedModel(*script)

@@ -1,12 +1,16 @@
 """Going back to what files were before a turn."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.session.ledger import SessionLedger
 from agent.session.rewind import RewoundFiles, rewind_files
 from agent.session.undo import undo
+from tests.session.test_undo import ACTIONS, perform, snapshot, without_folders
 
 
 class Desk:
@@ -171,3 +175,24 @@ def test_a_link_and_permissions_come_back(desk: Desk):
     desk.back(2)
     assert not path.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o755
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(ACTIONS, min_size=1, max_size=4), st.data())
+def test_any_sequence_of_turns_can_be_gone_through_back_and_forth(
+    turns: list[list[tuple[str, str, bytes, int]]], data: st.DataObject
+):
+    with tempfile.TemporaryDirectory() as scratch:
+        desk = Desk(Path(scratch).resolve())
+        (desk.workspace / "src").mkdir()
+        (desk.workspace / "a.txt").write_bytes(b"original\r\n")
+        (desk.workspace / "link").symlink_to("a.txt")
+        before = {}
+        for number, actions in enumerate(turns, 1):
+            desk.ledger.begin_turn(number)
+            before[number] = without_folders(snapshot(desk.workspace))
+            for action in actions:
+                perform(desk.ledger, desk.workspace, action)
+        for number in data.draw(st.lists(st.sampled_from(sorted(before)), min_size=1, max_size=3)):
+            assert desk.back(number).left == ()
+            assert without_folders(snapshot(desk.workspace)) == before[number]

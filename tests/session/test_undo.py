@@ -150,7 +150,7 @@ def perform(ledger: SessionLedger, workspace: Path, action: tuple[str, str, byte
     ledger.record(path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ACTIONS, ACTIONS)
 def test_any_sequence_of_changes_in_two_sessions_can_be_undone_and_redone(
     first: list[tuple[str, str, bytes, int]], second: list[tuple[str, str, bytes, int]]
