@@ -31,6 +31,8 @@ from tools import built_in_tools
 
 PATIENCE_SECONDS = 55.0
 _MEASURED_TOKENS = 64
+_SLOW_RATE = 15.0
+"""Tokens per second below which half as many have to do, or there is no time for the other questions."""
 _SLOW_SHARE = 0.7
 _LOW_ACCEPTANCE = 0.2
 _ANSWER_SECONDS = 30.0
@@ -55,10 +57,10 @@ class Live:
         self.began = self.clock()
         questions: list[tuple[str, Callable[[], Awaitable[list[Finding]]]]] = [
             ("template", self._template),
+            ("prefix", self._prefix),
             ("speed", self._speed),
             ("tool-call", self._tool_call),
             ("constrained", self._constrained),
-            ("prefix", self._prefix),
         ]
         for number, (name, question) in enumerate(questions):
             left = self.patience - (self.clock() - self.began)
@@ -103,11 +105,16 @@ class Live:
         profile = self.serving.profile
         sampling = profile.sampling.model_dump(exclude_none=True, exclude={"temperature"})
         options = MeasureOptions(
-            max_tokens=_MEASURED_TOKENS, model=self.endpoint.model, sampling=sampling, seed=42,
+            max_tokens=self._tokens_to_measure, model=self.endpoint.model, sampling=sampling, seed=42,
             timeout_seconds=self.patience,
         )  # fmt: skip
         found = await measure(self.endpoint, prompt, options)
         return [self._judged_speed(found), *self._judged_drafting(found)]
+
+    @property
+    def _tokens_to_measure(self) -> int:
+        is_slow = self.baseline is not None and self.baseline.decode_rate < _SLOW_RATE
+        return _MEASURED_TOKENS // 2 if is_slow else _MEASURED_TOKENS
 
     def _judged_speed(self, found: Measurement) -> Finding:
         rate = found.decode_rate

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.config.load import LoadedSettings, load_settings
-from agent.core.errors import AgentError
+from agent.core.errors import AgentError, ServerError
 from agent.resources import cache_folder, config_folder, profiles_folder, runtime_folder, servers_folder
+from agent.server.asking import ask
 from agent.server.binaries import Installed, installed
 from agent.server.engine_extra import engine_version
 from agent.server.engines import EngineFacts, running_servers
@@ -26,6 +27,21 @@ _OTHER_FOLDERS = (
     ("models", 2),
 )
 _MOST_FILES = 500
+_ANSWER_SECONDS = 5.0
+
+
+def why_silent(base_url: str) -> str:
+    """Why no server answers at an address (without `/v1`); empty when one does."""
+    try:
+        ask(base_url, "/v1/models", timeout=_ANSWER_SECONDS)
+    except ServerError as error:
+        return error.message
+    return ""
+
+
+def no_silence(base_url: str) -> str:
+    """For addresses that nobody asks."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +51,7 @@ class Outside:
     hardware: Callable[[Path], Hardware] = detect_hardware
     running: Callable[[], Sequence[EngineFacts]] = running_servers
     engine_version: Callable[[], str | None] = engine_version
+    silence: Callable[[str], str] = why_silent
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     home: Path = field(default_factory=Path.home)
     project: Path | None = None
@@ -46,7 +63,8 @@ class Surroundings:
 
     `models` are the GGUF files of the models folder, `models_elsewhere` those of other programs.
     `profiles` are all that can be loaded, the person's own first. `engine` is the version of the embedded
-    engine, None when it is not installed. `own_servers` names the profiles of servers of ours that run now.
+    engine, None when it is not installed. `silence` says why nothing answers at an address. `own_servers`
+    names the profiles of servers of ours that run now.
     """
 
     hardware: Hardware
@@ -59,6 +77,7 @@ class Surroundings:
     models_elsewhere: Sequence[Path] = ()
     profiles: Sequence[Profile] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    silence: Callable[[str], str] = no_silence
 
     @property
     def models_folder(self) -> Path:
@@ -104,6 +123,7 @@ def look_around(outside: Outside) -> Surroundings:
         models_elsewhere=_elsewhere(outside.home, environment),
         profiles=_profiles(environment),
         environment=environment,
+        silence=outside.silence,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.app.setup.look import Surroundings
 from agent.app.setup.option import Build, Fit, NeededFile, Obstacle, Option
 from agent.app.setup.sizes import rough_need, size_of
-from agent.app.setup.speed import expected_speed
+from agent.app.setup.speed import Speed, expected_speed, measured_speed
 from agent.bench.baseline import FILE_NAME, Baseline, baseline_for
 from agent.core.errors import AgentError
 from agent.resources import state_folder
@@ -76,7 +76,32 @@ def local_option(profile: Profile, found: Surroundings, why: str = "") -> Option
     return _with(option, obstacles)
 
 
-def running_option(facts: EngineFacts, profile_name: str) -> Option | None:
+def elsewhere_option(profile: Profile, found: Surroundings, why: str) -> Option:
+    """The option of a profile whose server somebody else runs."""
+    base = (profile.url or "").rstrip("/").removesuffix("/v1")
+    silent = found.silence(base)
+    hint = "start it, or choose another profile with `agent setup --profile NAME`"
+    return Option(
+        profile=profile.name,
+        title=profile.description or f"the server at {base}",
+        engine="remote",
+        program=f"the server at {base}",
+        url=profile.url or "",
+        model=profile.model or "",
+        fit="runs elsewhere",
+        speed=measured_at(base, found),
+        obstacles=(Obstacle(silent, hint),) if silent else (),
+        why=why,
+    )
+
+
+def measured_at(base_url: str, found: Surroundings) -> Speed | None:
+    """What was measured of a server of somebody else."""
+    baseline = baseline_for(f"url:{base_url}", state_folder(found.environment) / FILE_NAME)
+    return measured_speed(baseline) if baseline else None
+
+
+def running_option(facts: EngineFacts, profile_name: str, speed: Speed | None = None) -> Option | None:
     """The option of a server that runs already; None where it has no model, or lets nobody in."""
     if facts.needs_key or facts.is_router or facts.is_loading:
         return None
@@ -98,6 +123,7 @@ def running_option(facts: EngineFacts, profile_name: str) -> Option | None:
         url=facts.base_url,
         model=model.id if named else "",
         fit="runs elsewhere",
+        speed=speed,
         notes=tuple(notes),
         why="it runs already: nothing to download, nothing to build",
     )

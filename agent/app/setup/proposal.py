@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from agent.app.setup.look import Surroundings
 from agent.app.setup.option import FileState, Fit, Option
-from agent.app.setup.options import local_option, running_option
+from agent.app.setup.options import elsewhere_option, local_option, measured_at, running_option
 from agent.core.errors import UsageError
 from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
@@ -89,7 +89,8 @@ def profile_name_for(base_url: str, engine: str, taken: Sequence[Profile]) -> st
 def _running(found: Surroundings) -> list[Option]:
     options = []
     for facts in found.running:
-        option = running_option(facts, profile_name_for(facts.base_url, facts.engine, found.profiles))
+        name = profile_name_for(facts.base_url, facts.engine, found.profiles)
+        option = running_option(facts, name, measured_at(facts.base_url, found))
         if option is not None:
             options.append(option)
     return options
@@ -129,17 +130,8 @@ def _named(found: Surroundings, name: str, running: Sequence[Option], why: str) 
     profile = load_profile(name, profile_folders(found.environment))
     if profile.engine in ("embedded", "llama-server"):
         return local_option(profile, found, why)
-    if profile.engine == "remote" and profile.url:
-        return Option(
-            profile=profile.name,
-            title=profile.description or f"the server at {profile.url}",
-            engine="remote",
-            program=f"the server at {profile.url}",
-            url=profile.url,
-            model=profile.model or "",
-            fit="runs elsewhere",
-            why=why,
-        )
+    if profile.engine == "remote":
+        return elsewhere_option(profile, found, why)
     raise UsageError(
         f"profile {name!r} is for {profile.engine}, which is not set up from here",
         f"`agent server command {name}` prints the command that starts it; then run `agent setup` again",

@@ -49,6 +49,12 @@ class Speed:
         return f"{range_shown}{_shown(self.high)} tok/s ({self.source})"
 
 
+def measured_speed(baseline: Baseline) -> Speed:
+    """What was measured here before."""
+    rate = baseline.decode_rate
+    return Speed(rate, rate, "measured", f"measured here on {baseline.measured_at[:10]}")
+
+
 def expected_speed(
     profile: Profile, weights: int, hardware: Hardware, *, gpu: bool, baseline: Baseline | None = None
 ) -> Speed | None:
@@ -60,12 +66,7 @@ def expected_speed(
         baseline: what was measured of this profile here.
     """
     if baseline is not None:
-        return Speed(
-            baseline.decode_rate,
-            baseline.decode_rate,
-            "measured",
-            f"measured here on {baseline.measured_at[:10]}",
-        )
+        return measured_speed(baseline)
     table = tomllib.loads(Path(__file__).with_name("speed.toml").read_text("utf-8"))
     bandwidth = _bandwidth(hardware, table["gpu"], gpu)
     if bandwidth is None:

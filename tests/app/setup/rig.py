@@ -30,6 +30,7 @@ class Machine:
     running: Sequence[EngineFacts] = ()
     engine: str | None = "1.0"
     variables: dict[str, str] = field(default_factory=dict)
+    silent: dict[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -59,6 +60,7 @@ class Machine:
                 hardware=lambda _: self.hardware,
                 running=lambda: self.running,
                 engine_version=lambda: self.engine,
+                silence=lambda url: self.silent.get(url, ""),
                 environment=self.environment,
                 home=self.folder / "home",
             )

@@ -131,6 +131,17 @@ def test_what_the_settings_name_comes_first(machine: Machine):
     assert (option.profile, option.why) == ("embedded-draft", "your settings name it")
 
 
+def test_server_of_the_settings_that_is_gone_gives_way(machine: Machine):
+    folder = machine.folder / "config" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "studio.toml").write_text('extends = "remote"\nurl = "http://127.0.0.1:1234"\n', "utf-8")
+    machine.configure('profile = "studio"\n')
+    assert machine.proposal().option.profile == "studio"
+    machine.silent["http://127.0.0.1:1234"] = "no server answers"
+    assert machine.proposal().option.profile == "embedded"
+    assert machine.proposal("studio").option.obstacles[0].message == "no server answers"
+
+
 def test_interrupted_setup_goes_on_with_its_own_profile(machine: Machine):
     assert machine.proposal(unfinished="embedded-small").option.profile == "embedded-small"
     assert machine.proposal(unfinished="gone").option.profile == "embedded"
