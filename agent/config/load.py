@@ -187,7 +187,9 @@ def _notice(project: ProjectConfig, key: str) -> str:
 
 def _short(key: str, value: Any) -> str:
     """A value in a notice; of MCP servers the names, because their tables may hold keys."""
-    return ", ".join(printable(name) for name in value) if key == "mcp.servers" else shorten(show_value(value))
+    if key == "mcp.servers":
+        return ", ".join(printable(name) for name in value)
+    return shorten(show_value(value))
 
 
 def _is_a_repository(folder: Path) -> bool:

@@ -169,7 +169,10 @@ class Connection:
     def _failed(self, ready: "asyncio.Future[Any]", reason: str) -> None:
         self.ending.note(reason)
         if not ready.done():
-            hint = f"`agent mcp logs {self.spec.name}` shows what it said"
+            name = self.spec.name
+            hint = f"look at its address, and try it with `agent mcp test {name}`"
+            if self.spec.transport == "stdio":
+                hint = f"`agent mcp logs {name}` shows what it said"
             ready.set_exception(AgentError(f"the MCP server {self.spec.name} is not usable: {reason}", hint))
 
     @asynccontextmanager

@@ -1,0 +1,88 @@
+"""Against servers that others would write: the library's own, in each transport."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.errors import AgentError
+from agent.mcp.adapter import as_result
+from agent.mcp.config import ServerSpec, parse_server
+from tests.mcp.conftest import PoolOf
+
+SERVER = Path(__file__).parents[1] / "fakes" / "mcp_library_server.py"
+PATHS = {"streamable-http": "mcp", "sse": "sse"}
+Serve = Callable[[str], Coroutine[Any, Any, ServerSpec]]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def answers(port: int) -> bool:
+    with suppress(OSError):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+        await writer.wait_closed()
+        return True
+    return False
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """Starts a server for a transport, and gives how it is reached."""
+    processes: list[asyncio.subprocess.Process] = []
+
+    async def start(kind: str) -> ServerSpec:
+        if kind == "stdio":
+            return parse_server("one", {"command": sys.executable, "args": [str(SERVER), kind]}, "a test")
+        port = free_port()
+        processes.append(
+            await asyncio.create_subprocess_exec(
+                *(sys.executable, str(SERVER), kind, str(port)), stderr=asyncio.subprocess.DEVNULL
+            )
+        )
+        for _ in range(600):
+            if await answers(port):
+                break
+            await asyncio.sleep(0.1)
+        table = {"url": f"http://127.0.0.1:{port}/{PATHS[kind]}", "type": "sse" if kind == "sse" else "http"}
+        return parse_server("one", table, "a test")
+
+    yield start
+    for process in processes:
+        process.kill()
+        await process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("kind", ["stdio", "streamable-http", "sse"])
+async def test_tools_are_listed_and_called_in_every_transport(serve: Serve, pool_of: PoolOf, kind: str):
+    pool = pool_of(await serve(kind))
+    listing = await pool.list_tools(["one"])
+    assert [tool.name for tool in listing.tools["one"]] == ["add", "long_text"]
+    result = await pool.call("one", "add", {"a": 1, "b": 2}, lambda _: None)
+    assert as_result("one", result).model_text == "[data from the MCP server one]\n3"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+async def test_answer_over_http_has_a_greatest_length(serve: Serve, pool_of: PoolOf):
+    pool = pool_of(await serve("streamable-http"))
+    with pytest.raises(AgentError):
+        await pool.call("one", "long_text", {}, lambda _: None)
+    await pool.call("one", "add", {"a": 1, "b": 2}, lambda _: None)
+
+
+async def test_address_where_nobody_answers_is_told_at_once(pool_of: PoolOf):
+    spec = parse_server("one", {"url": f"http://127.0.0.1:{free_port()}/mcp"}, "a test")
+    listing = await pool_of(spec).list_tools(["one"])
+    assert "not usable" in listing.failures["one"].message
