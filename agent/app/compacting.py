@@ -92,7 +92,10 @@ async def _compact(
     budget = min(window * _KEPT_SHARE, _tokens(old) * _KEPT_OF_ALL)
     start = _kept_from(old, list(conversation.marks.values()), budget)
     system = [one for one in old[:1] if isinstance(one, SystemMessage)]
-    new: list[Message] = [*system, UserMessage(f"{_BEGINNING}{summary}"), *old[start:]]
+    # They began the message that the summary replaces, and no summary keeps them word for word.
+    instructions = await live.extensions.instructions(context_tokens=engine.model.context_tokens)
+    beginning = "\n\n".join(filter(None, [instructions, f"{_BEGINNING}{summary}"]))
+    new: list[Message] = [*system, UserMessage(beginning), *old[start:]]
     after = round(_tokens(new) * before / max(1, _tokens(old)))
     if after >= before:
         finished = CompactionFinished(before=before, after=before, detail="the summary would be no shorter")

@@ -70,12 +70,17 @@ class Extensions:
         `request` is what the person asks for: instructions beside the files that it names count too.
         """
         said = await self.at_start()
-        instructions = await asyncio.to_thread(
-            _instructions, self.workspace, request, context_tokens, listing
-        )
-        for notice in instructions.notices:
+        instructions = await self.instructions(request, context_tokens=context_tokens, listing=listing)
+        return "\n\n".join(filter(None, [instructions, said]))
+
+    async def instructions(
+        self, request: str = "", *, context_tokens: int, listing: Sequence[str] | None = None
+    ) -> str:
+        """The project's instructions as text; what is wrong with them is a notice. See `opening`."""
+        found = await asyncio.to_thread(_instructions, self.workspace, request, context_tokens, listing)
+        for notice in found.notices:
             self.notify(notice)
-        return "\n\n".join(filter(None, [instructions.as_text(), said]))
+        return found.as_text()
 
     async def at_start(self) -> str:
         """What the hooks of the session's start have to say, the first time; empty later."""

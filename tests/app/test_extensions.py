@@ -139,6 +139,19 @@ async def test_instructions_begin_the_first_message_and_no_other(scripted_server
     assert "Use tabs." not in second[-1]["content"]
 
 
+async def test_instructions_outlive_a_summary(scripted_server: StartServer, place: Path):
+    (place / "AGENTS.md").write_text("Use tabs.\n")
+    server = scripted_server("word " * 400, "Two.", "Three.", "We talked.", "Four.")
+    async with talking(place, server) as talk:
+        for text in ("first", "second", "third"):
+            await talk.turn(text)
+        await talk.session.command("compact", {})
+        await talk.turn("fourth")
+    after = messages_of(server)[-1]
+    assert "We talked." in after[1]["content"]
+    assert json.dumps(after).count("Use tabs.") == 1
+
+
 async def test_hook_blocks_a_call_before_anybody_is_asked(scripted_server: StartServer, place: Path):
     server = scripted_server(call("write", path="a.txt", content="x"), "Then not.")
     async with talking(place, server, hooks={"before_tool": [BLOCK]}) as talk:
