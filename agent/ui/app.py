@@ -63,8 +63,6 @@ class AgentApp(App[str]):
         Binding("ctrl+p", "palette", "All commands", id="palette"),
         Binding("f1", "help", "Help", id="help"),
         Binding("f2,ctrl+t", "turns", "Figures of every turn", id="turns"),
-        Binding("pageup", "scroll_conversation(-1)", "Scroll up", id="scroll-up"),
-        Binding("pagedown", "scroll_conversation(1)", "Scroll down", id="scroll-down"),
     ]
 
     def __init__(
@@ -351,11 +349,9 @@ class AgentApp(App[str]):
             self.desk.in_background(actions.choose_command(self, self.desk))
 
     def action_scroll_conversation(self, pages: int) -> None:
-        slot = self.main.query_one("#conversation-slot")
-        for widget in slot.walk_children(Widget):
-            if widget.allow_vertical_scroll or widget.max_scroll_y > 0:
-                widget.scroll_relative(y=pages * max(1, widget.size.height - 2), animate=False)
-                return
+        if self.desk is not None:
+            view = self.desk.conversation
+            view.scroll_relative(y=pages * max(1, view.size.height - 2), animate=False)
 
     def key_table(self) -> Sequence[tuple[str, str, str]]:
         return described([*Prompt.BINDINGS, *self.BINDINGS, *KEYS], self.options.keys)

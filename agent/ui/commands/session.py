@@ -12,11 +12,6 @@ from agent.ui.result_text import as_text, diffs_in
 from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
 
-INIT_REQUEST = """Write AGENTS.md in the root of this repository, for a coding assistant that works here.
-Look at the files first. Say in at most 60 short lines: what the project is, how to build, test and lint it
-(commands that exist here), where things are, and the rules that the code follows. If the file exists,
-improve it."""
-
 
 async def new(host: Host, _argument: str) -> None:
     facts = host.facts
@@ -114,7 +109,7 @@ async def copy(host: Host, _argument: str) -> None:
 
 
 async def init(host: Host, _argument: str) -> None:
-    host.ask_model(INIT_REQUEST)
+    host.ask_model(str(await host.service("init")))
 
 
 COMMANDS = (

@@ -33,6 +33,8 @@ class Prompt(TextArea):
         Binding("ctrl+d", "delete_or_quit", "Quit when the input is empty", id="end", show=False),
         Binding("ctrl+r", "search_history", "Search what was sent", id="search-history"),
         Binding("ctrl+g", "edit_outside", "Edit in $EDITOR", id="editor"),
+        Binding("pageup", "app.scroll_conversation(-1)", "Scroll the conversation up", id="scroll-up"),
+        Binding("pagedown", "app.scroll_conversation(1)", "Scroll it down", id="scroll-down"),
         Binding("backspace,ctrl+h", "delete_left", "Delete", show=False),
         Binding("ctrl+c,super+c", "copy_or_stop", "Copy the selection", show=False),
     ]
