@@ -24,6 +24,7 @@ _AFTER_A_WORD = ".,;:!?)]}'"
 _LISTED_FILES = 200
 _LEAST_CHARACTERS = 200
 _NAMED_AS_MISSING = 3
+_WHOLE = ("(no files)", "(empty file)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,11 @@ class Attacher:
         while fence in content:
             fence += "`"
         last = content.rpartition("\n")[2]
-        if last.startswith("(") and not mention.lines:
+        is_wanted_part = mention.lines is not None and last.startswith("(lines ")
+        if last.startswith("(") and last not in _WHOLE and not is_wanted_part:
             self._tell(f"@{mention.path} is attached in part: {last.strip('()')}", "info")
-        return f"{mention.path}:\n{fence}\n{content}\n{fence}"
+        lines = f", lines {mention.first}-{mention.last or ''}" if mention.first else ""
+        return f"{mention.path}{lines}:\n{fence}\n{content}\n{fence}"
 
     def _tell(self, text: str, level: str = "warning") -> None:
         self.emit(Notice(text=text, level="info" if level == "info" else "warning"))

@@ -70,8 +70,9 @@ async def test_lines_of_a_file_are_attached(scripted_server: StartServer, repo: 
     server = scripted_server("I see.")
     async with talking(repo, server) as talk:
         await talk.turn("Explain @src/a.py:10-11")
-    assert "src/a.py:\n```\n10\tline 10\n11\tline 11\n(lines 10-11 of 30; go on with start=12)\n```" in told(
-        server
+    assert (
+        "src/a.py, lines 10-11:\n```\n10\tline 10\n11\tline 11\n(lines 10-11 of 30; go on with start=12)\n```"
+        in told(server)
     )
     assert not notices(talk)
 
@@ -182,3 +183,32 @@ async def test_of_many_files_only_the_top_is_listed(scripted_server: StartServer
     async with talking(repo, server) as talk:
         await talk.turn("Hi")
     assert told(server) == "You are in the folder work. In it: my notes.txt, src/\n\nHi"
+
+
+async def test_an_empty_file_and_a_file_that_is_no_text_are_said_to_be_so(
+    scripted_server: StartServer, repo: Path
+):
+    (repo / "empty").touch()
+    (repo / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    server = scripted_server("Hm.")
+    async with talking(repo, server) as talk:
+        await talk.turn("See @empty and @picture.png")
+    assert "empty:\n```\n(empty file)\n```" in told(server)
+    assert "10 bytes, no text" in told(server)
+    assert not notices(talk)
+
+
+async def test_lines_behind_the_end_are_refused_with_a_notice(scripted_server: StartServer, repo: Path):
+    server = scripted_server("Hm.")
+    async with talking(repo, server) as talk:
+        await talk.turn("See @src/a.py:99")
+    assert notices(talk) == ["@src/a.py is not attached: src/a.py has only 30 lines. Give a smaller start."]
+    assert "line 1" not in told(server)
+
+
+async def test_a_fence_is_longer_than_those_in_the_file(scripted_server: StartServer, repo: Path):
+    (repo / "doc.md").write_text("````\ncode\n````\n", "utf-8")
+    server = scripted_server("Hm.")
+    async with talking(repo, server) as talk:
+        await talk.turn("See @doc.md")
+    assert "doc.md:\n`````\n1\t````\n" in told(server)
