@@ -40,6 +40,12 @@ async def test_custom_command_is_expanded_and_sent():
     assert handle.prompts == ["Fix issue 7."]
 
 
+async def test_init_sends_what_the_session_words():
+    handle = Expanding(services={"init": "Write AGENTS.md."})
+    await run(handle, "/init\n")
+    assert handle.prompts == ["Write AGENTS.md."]
+
+
 async def test_what_nobody_knows_names_the_closest_command():
     handle = Expanding()
     text = await run(handle, "/resum\n")
