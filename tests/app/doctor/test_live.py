@@ -1,0 +1,99 @@
+"""What a running server is asked, and how its answers are judged."""
+
+import itertools
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.app.doctor.finding import Finding
+from agent.app.doctor.live import Live
+from agent.app.serving import Serving, choose
+from agent.bench.baseline import Baseline
+from agent.config.load import load_settings
+from agent.server.profile import Speculation
+from agent.server.record import Endpoint
+from tests.conftest import StartServer
+from tests.fakes.script import Step, call
+from tests.fakes.scripted_server import ScriptedServer
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Live]:
+    """A look at a scripted server; named arguments are those of `Live`."""
+    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
+        monkeypatch.setenv(f"AGENT_{kind}_HOME", str(tmp_path / kind.lower()))
+
+    def make(server: ScriptedServer, *, speculation: str = "none", **changes: Any) -> Live:
+        serving = choose(load_settings(None, os.environ, {"server.url": server.url}))
+        drafting = Speculation.model_validate({"kind": speculation})
+        profile = serving.profile.model_copy(update={"speculation": drafting})
+        endpoint = Endpoint(base_url=server.url, api_key="", profile="box", context_tokens=8192)
+        chosen: Serving = replace(serving, profile=profile)
+        return Live(**{"serving": chosen, "endpoint": endpoint, "protocol": "native", **changes})
+
+    return make
+
+
+def baseline(rate: float) -> Baseline:
+    return Baseline(
+        profile="box", suite="coding", decode_rate=rate, prompt_rate=None, speculation="none",
+        accept_rate=None, machine="", samples=2, measured_at="2026-01-02T03:04:05",
+    )  # fmt: skip
+
+
+async def found_by(look: Live) -> dict[str, Finding]:
+    return {finding.code: finding async for finding in look.examine()}
+
+
+async def test_slower_than_its_baseline_is_a_warning(live: Ask, scripted_server: StartServer):
+    server = scripted_server(Step(text="class A: pass", times=0))
+    usual = await found_by(live(server, baseline=baseline(110)))
+    slow = await found_by(live(server, baseline=baseline(300)))
+    assert (usual["speed"].level, slow["speed"].level) == ("ok", "warning")
+    assert slow["speed"].message == "100.0 tok/s, 300.0 when it was measured last"
+
+
+async def test_acceptance_is_judged(live: Ask, scripted_server: StartServer):
+    good = scripted_server(Step(text="class A: pass", drafted=6, accepted=3, times=0))
+    bad = scripted_server(Step(text="class A: pass", drafted=60, accepted=3, times=0))
+    looks = [await found_by(live(server, speculation="dflash")) for server in (good, bad)]
+    assert [found["drafting"].level for found in looks] == ["ok", "warning"]
+    assert looks[0]["drafting"].message == "dflash: 6 tokens drafted, 50% accepted"
+
+
+async def test_model_that_only_talks_is_a_warning_about_tool_calls(live: Ask, scripted_server: StartServer):
+    found = await found_by(live(scripted_server(Step(text="No.", times=0))))
+    assert found["tool-call"].level == "warning"
+    assert "constrained" in found["tool-call"].remedy
+
+
+async def test_call_and_its_result_and_a_bound_reply_make_a_round_trip(
+    live: Ask, scripted_server: StartServer
+):
+    glob = call("glob", pattern="*.md")
+    server = scripted_server("warm", "warm", "class A: pass", glob, "README.md", replace(glob, times=0))
+    found = await found_by(live(server))
+    assert found["tool-call"].message == "native tool calls work, there and back (glob)"
+    assert found["constrained"].level == "ok"
+    assert server.chats[4].body["messages"][-1]["role"] == "tool"
+
+
+async def test_server_that_refuses_is_a_problem_and_the_other_questions_are_asked(
+    live: Ask, scripted_server: StartServer
+):
+    found = await found_by(live(scripted_server("Hello", api_key="another")))
+    assert found["speed"].level == "problem"
+    assert found["tool-call"].level == "problem"
+
+
+async def test_what_there_is_no_time_for_is_named(live: Ask, scripted_server: StartServer):
+    ticks = itertools.chain([0.0, 0.0, 100.0], itertools.repeat(100.0))
+    look = live(scripted_server(Step(text="x", times=0)), clock=lambda: next(ticks))
+    found = await found_by(look)
+    assert found["live"].message == "not finished within 55 s: prefix, speed, tool-call, constrained"
