@@ -14,7 +14,7 @@ from agent.config.model import Settings
 from agent.core.errors import UsageError
 from agent.core.events import Event, Notice
 from agent.core.executor import Gate
-from agent.core.outside_text import fenced
+from agent.core.outside_text import fenced, one_line
 from agent.core.tool import Tool
 from agent.core.verifier import Verifier
 from agent.hooks.runner import HookRunner
@@ -141,7 +141,7 @@ async def load_extensions(
 
     found, trusted = await asyncio.to_thread(_look, workspace)
     for skipped in found.skipped[:_MOST_COMPLAINTS]:
-        notify(f"the skill in {skipped.folder} is left out: {skipped.reason}")
+        notify(one_line(f"the skill in {skipped.folder} is left out: {skipped.reason}", 600))
     if len(found.skipped) > _MOST_COMPLAINTS:
         notify(f"{len(found.skipped)} skills are left out; `agent skills list` says why")
     section = settings.hooks
