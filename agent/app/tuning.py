@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from agent.app.benching import machine_facts
 from agent.app.interruption import ended_by_signals
 from agent.app.serving import Serving, choose
 from agent.app.tuned_profile import target_file, tuned_text, write_profile
-from agent.app.tuning_space import DIMENSIONS, Space
+from agent.app.tuning_space import DIMENSIONS, Space, describe
 from agent.bench.measure import MeasureOptions, measure
 from agent.bench.prompt import BenchPrompt
 from agent.bench.report import write_text
@@ -73,6 +73,7 @@ class ServerLab:
     options: MeasureOptions
     tell: Callable[[Changes, str], None]
     times: dict[Changes, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
     async def measure(self, changes: Changes, enough: Enough) -> Sequence[Reading]:
         """Raises AgentError: the server does not start, or fails."""
@@ -103,9 +104,10 @@ class ServerLab:
                 raise
             raise ended from error
         finally:
-            problem = await serving.release(endpoint)
+            # An interruption in just this moment must not leave the server behind.
+            problem = await _to_its_end(serving.release(endpoint))
             if problem:
-                self.tell(changes, problem)
+                self.problems.append(f"{describe(changes)}: {problem}")
         return readings
 
     def _serving(self, changes: Changes) -> Serving:
@@ -142,7 +144,7 @@ def run_tune(
     finally:
         table = job.as_table(is_interrupted)
         kept = _keep(table) if job.search.visits else None
-    for line in report.closing_lines(job.search, is_interrupted):
+    for line in [*job.lab.problems, *report.closing_lines(job.search, is_interrupted)]:
         say(line)
     written = _is_wanted(job.search, is_interrupted, job.path, offer, say)
     if written:
@@ -164,6 +166,7 @@ class _Job:
     profile_name: str
     path: Path
     space: Space
+    lab: ServerLab
     search: Search
     machine: dict[str, Any]
     settings: dict[str, Any]
@@ -211,6 +214,7 @@ def _job(request: TuneRequest, serving: Serving, tell: Callable[[str, str], None
         profile_name=serving.profile.name,
         path=path,
         space=space,
+        lab=lab,
         search=Search(lab, space.dimensions(request.dimensions), 60 * request.minutes),
         machine=machine_facts(),
         settings={
@@ -222,6 +226,16 @@ def _job(request: TuneRequest, serving: Serving, tell: Callable[[str, str], None
         },
         when=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+async def _to_its_end(work: Coroutine[Any, Any, str]) -> str:
+    """The result. A cancel has to wait until then."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 async def _until_done(search: Search) -> bool:
@@ -292,7 +306,7 @@ def _options(request: TuneRequest, serving: Serving) -> MeasureOptions:
 
 def _teller(tell: Callable[[str, str], None]) -> Callable[[Changes, str], None]:
     def told(changes: Changes, what: str) -> None:
-        name = report.describe(changes)
+        name = describe(changes)
         tell(f"{name}: {what}", name)
 
     return told

@@ -16,6 +16,7 @@ from agent.app.tuning import TuneRequest, run_tune
 from agent.cli.main import run
 from agent.core.errors import UsageError
 from agent.server.profile_files import load_profile
+from tests.e2e.conftest import is_running
 from tests.fakes.llama_binary import FakeBinary, make_llama_binary, write_model
 
 pytestmark = pytest.mark.timeout(300)
@@ -110,7 +111,7 @@ def written(place: Path, name: str = "mine-tuned") -> Path:
 
 
 def are_gone(binary: FakeBinary) -> bool:
-    return all(not Path(f"/proc/{start['pid']}").exists() for start in binary.starts())
+    return not [start for start in binary.starts() if is_running(start["pid"])]
 
 
 def test_what_is_faster_becomes_a_profile_that_extends_the_base(tuned: Tuned):
