@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-HABITS = dict(habit.partition("=")[::2] for habit in sys.argv[1:])
+HABITS: dict[str, str] = {name: value for name, _, value in (text.partition("=") for text in sys.argv[1:])}
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "minLength": 1}}, "required": ["text"]}
 ACTS = (
     *("fail", "crash", "hang", "huge", "endless-line", "flood", "progress", "mixed", "structured"),
