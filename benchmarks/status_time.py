@@ -4,8 +4,8 @@
 
 The server is a stand-in that answers at once, so that what is measured is the command's own time. Each run of
 the command is paired with one of `python -c pass`; processor time, because other work on the machine matters
-less to it, and wall time beside it. The middle of a round counts; the rounds, each with the load of the machine
-at its beginning, show how much that varies.
+less to it, and wall time beside it. The middle of a round counts; the rounds, each with the load of the
+machine at its beginning, show how much that varies.
 """
 
 import json
