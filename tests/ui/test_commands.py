@@ -203,3 +203,13 @@ def test_what_a_service_of_another_kind_answers_is_shown_too():
 def test_a_diff_keeps_its_text_whatever_is_in_it():
     text = "--- a\n+++ b\n@@ -1 +1 @@\n-[bold]x\n+y\u2028z"
     assert coloured_diff(text).plain == "--- a\n+++ b\n@@ -1 +1 @@\n-[bold]x\n+y‹2028›z"
+
+
+async def test_a_custom_command_is_sent_as_the_text_that_it_stands_for():
+    rig = rig_with(expand="Review the last commit.")
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/review deep")
+        await rest(pilot)
+        assert rig.handle.commands == [("expand", {"name": "review", "arguments": "deep"})]
+        assert rig.handle.prompts == ["Review the last commit."]
