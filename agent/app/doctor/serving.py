@@ -46,7 +46,9 @@ def profile(patient: Patient) -> Iterator[Finding]:
     """Whether the chosen profile is there and valid, and the person's others are."""
     folders = profile_folders(patient.environment)
     if patient.loaded is None:
-        yield warning("profile", "not looked at, because the settings cannot be read", "correct them first")
+        yield warning(
+            "profile", "the profile was not looked at: the settings cannot be read", "correct them first"
+        )
     elif patient.profile is None:
         load_profile(patient.loaded.settings.profile, folders)  # says why
     else:
