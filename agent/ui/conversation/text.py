@@ -118,7 +118,8 @@ def _wide_word_rows(text: str, width: int) -> list[Row]:
     start = used = 0  # of the present row
     chance = -1  # where this row may end: after a space, or beside a character of two cells
     since = 0  # cells from there on
-    for begin, end, cells in split_graphemes(text)[0]:
+    for begin, end, counted in split_graphemes(text)[0]:
+        cells = counted or cell_len(text[begin:end])
         if used + cells > width and begin > start:
             if text[begin:end] == " ":
                 rows.append((start, begin))
@@ -146,7 +147,9 @@ def rows_of_cells(text: str, width: int) -> list[Row]:
         return [(at, min(at + width, size)) for at in range(0, size, width)] or [(0, 0)]
     rows: list[Row] = []
     start = used = 0
-    for begin, _, cells in split_graphemes(text)[0]:
+    for begin, end, counted in split_graphemes(text)[0]:
+        # A joiner at the very beginning hides the width of what it stands before.
+        cells = counted or cell_len(text[begin:end])
         if used + cells > width and begin > start:
             rows.append((start, begin))
             start, used = begin, 0
