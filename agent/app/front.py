@@ -122,10 +122,19 @@ def options_for(request: FrontRequest, looks: Looks) -> "UiOptions":
 
 
 def settings_for(workspace: Path, opening: "Opening") -> "LoadedSettings":
-    """The settings of a session that is about to be opened. Raises UsageError."""
+    """The settings of a session that is about to be opened; one that goes on keeps its profile.
+
+    Raises:
+        UsageError: unknown keys, values or profile.
+    """
     from agent.config.load import find_project_root, load_settings
 
-    flags = {"profile": opening.profile or None, "permissions.mode": opening.mode}
+    profile = opening.profile
+    if opening.resume and not profile:
+        from agent.app.record import profile_of
+
+        profile = profile_of(workspace, opening.resume)
+    flags = {"profile": profile or None, "permissions.mode": opening.mode}
     return load_settings(find_project_root(workspace), os.environ, flags)
 
 

@@ -50,11 +50,6 @@ class HookedTool:
         preview = getattr(self._tool, "preview", None)
         return preview(params, context) if preview is not None else None
 
-    def acts_as(self, params: Any) -> Any:
-        """See `CallsAnother`; None where the tool stands for itself."""
-        acts_as = getattr(self._tool, "acts_as", None)
-        return acts_as(params) if acts_as is not None else None
-
     def acts_as(self, params: Any) -> tuple[Tool, Mapping[str, Any]] | ToolResult | None:
         """See `core.tool.CallsAnother`; None where the tool calls no other one."""
         acts_as = getattr(self._tool, "acts_as", None)

@@ -10,7 +10,7 @@ from agent.core.errors import UsageError
 from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from agent.core.turn import Conversation
 from agent.resources import state_folder
-from agent.session.catalogue import find_session, session_folders
+from agent.session.catalogue import find_session, session_folders, summarise
 from agent.session.ledger import SessionLedger
 from agent.session.marks import marks_in
 from agent.session.store import EVENTS_NAME, SessionStore, is_active, load, secrets_in
@@ -118,6 +118,14 @@ def open_record(
     except BaseException:
         store.close()
         raise
+
+
+def profile_of(workspace: Path, resume: str) -> str:
+    """The profile that a session began with, empty when there is no such session. Reads files."""
+    try:
+        return summarise(_chosen(workspace, resume, allow_open=True)).profile
+    except UsageError:
+        return ""
 
 
 def _record(

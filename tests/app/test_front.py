@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from agent.app.front import FrontRequest, Looks, options_for, read_looks
+import pytest
+
+from agent.app.front import FrontRequest, Looks, options_for, read_looks, settings_for
+from agent.session.store import SessionStore
+from agent.ui.options import Opening
 
 
 def looks_of(tmp_path: Path, text: str, **variables: str) -> Looks:
@@ -34,3 +38,15 @@ async def test_files_of_the_folder_are_listed_without_a_session(tmp_path: Path):
     (tmp_path / "a.py").write_text("", encoding="utf-8")
     options = options_for(FrontRequest(workspace=tmp_path), Looks())
     assert await options.services["files"]({}) == ["a.py"]
+
+
+def test_a_session_goes_on_with_the_profile_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("AGENT_CONFIG_HOME", str(tmp_path / "config"))
+    with SessionStore.create(tmp_path / "state", tmp_path, profile="embedded-small", kind="chat") as store:
+        session = store.id
+    assert settings_for(tmp_path, Opening(resume=session)).settings.profile == "embedded-small"
+    assert settings_for(tmp_path, Opening(resume=session, profile="remote")).settings.profile == "remote"
+    assert settings_for(tmp_path, Opening()).settings.profile == "embedded"
