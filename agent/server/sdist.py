@@ -6,6 +6,7 @@ indexes there are is taken from pip's and uv's own settings.
 
 import ast
 import hashlib
+import os
 import re
 import shutil
 import ssl
@@ -106,14 +107,13 @@ def unpack(archive: Path, inner: str, target: Path) -> None:
         ServerError: it is damaged, holds no such folder, or something that does not belong.
         OSError: it cannot be written.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise ServerError("this Python cannot unpack an archive safely", "use Python 3.11.4 or newer")
     scratch = target.with_name(f"{target.name}.unpacking")
     shutil.rmtree(scratch, ignore_errors=True)
     try:
         with tarfile.open(archive) as tar:
-            members = [member for member in tar if member.name.startswith(f"{inner}/")]
-            tar.extractall(scratch, members=members, filter="data")
+            for member in tar:
+                if member.name.startswith(f"{inner}/"):
+                    _take_out(tar, member, scratch)
         if not (scratch / inner / "CMakeLists.txt").is_file():
             raise ServerError(f"{archive} holds no source of a server in {inner}")
         (scratch / inner).replace(target)
@@ -123,6 +123,29 @@ def unpack(archive: Path, inner: str, target: Path) -> None:
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _take_out(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Writes one file below `folder`. tarfile's own filters came only with Python 3.11.4.
+
+    Raises:
+        ValueError: it is a link, a device, or would be elsewhere.
+    """
+    if ".." in Path(member.name).parts or Path(member.name).is_absolute():
+        raise ValueError(f"{member.name} points outside")
+    path = folder / member.name
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    content = tar.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise ValueError(f"{member.name} is neither a file nor a folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with content, path.open("xb") as file:
+        shutil.copyfileobj(content, file)
+    path.chmod(0o755 if member.mode & 0o100 else 0o644)
+    # make and ninja compare times; the archive's own order is what they should see.
+    os.utime(path, (member.mtime, member.mtime))
 
 
 class _UnusableError(Exception):

@@ -149,6 +149,15 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path):
     assert not (tmp_path / "source").exists()
 
 
+def test_a_name_that_climbs_out_is_refused(tmp_path: Path):
+    archive = tmp_path / "evil.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("pack-1/server/../../../evil"))
+    with pytest.raises(ServerError, match="points outside"):
+        unpack(archive, "pack-1/server", tmp_path / "source")
+    assert not (tmp_path.parent / "evil").exists()
+
+
 def test_a_damaged_archive_is_an_error_with_a_way_out(tmp_path: Path):
     archive = tmp_path / "half.tar.gz"
     archive.write_bytes(b"\x1f\x8b\x08\x00rubbish")
