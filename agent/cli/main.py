@@ -43,6 +43,7 @@ def run(argv: Sequence[str]) -> int:
     _open_closed_streams()
     try:
         arguments = _parse(argv)
+        arguments.line = ("agent", *argv)
         return arguments.func(arguments)
     except AgentError as error:
         _complain(str(error))

@@ -118,7 +118,7 @@ def request_of(arguments: argparse.Namespace) -> "TuneRequest":
         threads=arguments.threads,
         save_as=arguments.save_as,
         json=arguments.json,
-        command=shlex.join(["agent", *sys.argv[1:]]),
+        command=shlex.join(arguments.line),
     )
 
 

@@ -124,7 +124,7 @@ def test_the_key_of_a_server_is_sent_to_it_and_shows_up_nowhere(place: Place, sc
             "the key in the variable MY_LLAMA has characters that cannot be sent",
             2,
         ),
-        ({"MY_LLAMA": "wrong-key"}, "does not accept the key (HTTP 401)", 5),
+        ({"MY_LLAMA": "wrong-key"}, "does not accept the key (HTTP 401 or 403)", 5),
     ],
 )
 def test_a_key_that_does_not_fit_is_explained_and_not_shown(
