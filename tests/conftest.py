@@ -1,5 +1,6 @@
 """Fixtures that every room's tests may use."""
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,20 @@ from tests.fakes.state import ServerSettings
 
 StartServer = Callable[..., ScriptedServer]
 StartEngine = Callable[..., EngineServer]
+
+
+def pytest_configure() -> None:
+    """Lets commands be interrupted also where the suite was started in the background.
+
+    Shells and `nohup` start such programs with these signals ignored, and their children inherit that.
+    """
+    for number, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGQUIT, signal.SIG_DFL),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
