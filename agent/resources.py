@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.core.errors import UsageError
+from agent.core.private_folder import make_private_folder
 
 APPLICATION = "dflash-agent"
 
@@ -60,7 +61,7 @@ def ensure_private_folder(folder: Path) -> Path:
         UsageError: it cannot be created.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise UsageError(
             f"cannot create the folder {folder}: {error.strerror}",

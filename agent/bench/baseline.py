@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import AgentError
+from agent.core.private_folder import make_private_folder
 from agent.server.record import Endpoint
 
 FILE_NAME = "baselines.json"
@@ -55,7 +56,7 @@ def store_baseline(file: Path, fingerprint: str, baseline: Baseline) -> None:
     text = json.dumps(table, indent=1, sort_keys=True) + "\n"
     temporary = ""
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)

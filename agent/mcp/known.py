@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.core.private_folder import make_private_folder
 from agent.mcp.config import ServerSpec
 from agent.mcp.connection import RemoteTool
 
@@ -46,7 +47,7 @@ class KnownServers:
         content = json.dumps({**record, "tools": [asdict(tool) for tool in tools]})
         temporary: Path | None = None
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self.folder)
             descriptor, name = tempfile.mkstemp(prefix=".known.", dir=self.folder)
             temporary = Path(name)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from agent.core.private_folder import make_private_folder
+
 LARGEST_BYTES = 1024 * 1024
 """A log that has grown to this size becomes `NAME.log.1`, and a new one begins."""
 
@@ -15,7 +17,7 @@ class ServerLog:
     def write(self, content: bytes) -> None:
         """Appends `content`; of a great lot only the end is kept."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self.path.parent)
             if self._size() + len(content) > LARGEST_BYTES and self._size():
                 self.path.replace(self.path.with_name(self.path.name + ".1"))
             with self.path.open("ab") as file:

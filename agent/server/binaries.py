@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agent.core.errors import ServerError
+from agent.core.private_folder import make_private_folder
 from agent.server.profile import DialectName, Profile
 
 PROGRAM = "llama-server"
@@ -186,7 +187,7 @@ def _write_chosen(servers_folder: Path, keys: list[str]) -> None:
     place = servers_folder / CHOSEN
     temporary = place.with_name(f".{CHOSEN}.{os.getpid()}.tmp")
     try:
-        servers_folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(servers_folder)
         temporary.write_text(json.dumps(keys, indent=2) + "\n", "utf-8")
         temporary.replace(place)
     except OSError as error:

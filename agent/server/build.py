@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.core.errors import ServerError
+from agent.core.private_folder import make_private_folder
 from agent.server.program import Estimate, run_logged
 from agent.server.recipe import Checkout, Release, Sdist, build_target, definitions
 from agent.server.sdist import Download, fetch_sdist, unpack
@@ -107,7 +108,7 @@ def build(order: BuildOrder, report: Report) -> Built:
     reasons: list[str] = []
     for source in order.sources:
         folder = order.folder(source)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         try:
             commit = _get_source(source, folder, order, report)
         except ServerError as error:

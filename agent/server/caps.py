@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import UsageError
+from agent.core.private_folder import make_private_folder
 from agent.server.help_text import options_in
 from agent.server.profile import DialectName
 
@@ -246,7 +247,7 @@ def _recall(note: Path) -> dict[str, Any] | None:
 
 def _remember(note: Path, what: dict[str, Any]) -> None:
     try:
-        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(note.parent)
         temporary = note.with_name(f".{note.name}.{os.getpid()}")
         temporary.write_text(json.dumps({"version": _CACHE_VERSION, **what}), "utf-8")
         temporary.replace(note)

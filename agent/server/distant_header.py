@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from agent.core.errors import ModelFileError
+from agent.core.private_folder import make_private_folder
 from agent.server.profile import HubSource, ModelFile, Profile
 from agent.server.sources import QUIET_HUB, Means, SourceFailedError, describe_on_hub, hub_order
 
@@ -33,7 +34,7 @@ def headers_from_hub(
         ModelFileError: a file has no source on the hub, or the hub cannot be reached.
     """
     means = means or Means()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     return {file.file: _header(file, folder, means, header_bytes) for file in profile.model_files}
 
 

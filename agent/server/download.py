@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.core.errors import ModelFileError
+from agent.core.private_folder import make_private_folder
 from agent.server.locks import FileLock, released_at_end
 from agent.server.profile import FileSource, HubSource, ModelFile, Source
 from agent.server.sources import (
@@ -195,7 +196,7 @@ def _download(
     means: Means,
 ) -> Path:
     total = wanted.bytes or 0
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     lock = FileLock(_lock(path))
     while not lock.try_acquire():
         if means.cancelled():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.core.errors import ServerError, UsageError
+from agent.core.private_folder import make_private_folder
 from agent.server.binaries import NOTE, PROGRAM, Installed, forget_choice, install_folder, installed
 from agent.server.build import BuildOrder, Report, Step, build
 from agent.server.hardware import Hardware, detect_hardware, free_space
@@ -135,8 +136,8 @@ def install(wish: Wish, release: Release, place: Workplace, report: Report) -> I
         return there
     plan = None if wish.built else make_plan(wish, release, place)
     try:
-        place.work_folder.mkdir(parents=True, exist_ok=True)
-        place.servers_folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(place.work_folder)
+        make_private_folder(place.servers_folder)
         lock = FileLock(place.work_folder / f"{release.name}-{release.version}.lock")
         if not lock.try_acquire():
             raise ServerError(f"{release.key} is being installed by another program", "wait for it")

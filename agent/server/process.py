@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.core.errors import AgentError, ServerError
+from agent.core.private_folder import make_private_folder
 from agent.server import checkup, probe
 from agent.server import record as records
 from agent.server.command import Notice
@@ -72,7 +73,7 @@ class Supervisor:
             return endpoint
         try:
             for folder in (plan.runtime_folder, plan.log_folder):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private_folder(folder)
             return await self._ensure_alone()
         except OSError as error:
             self._enter("failed", str(error))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import AgentError
+from agent.core.private_folder import make_private_folder
 from agent.session.lines import LineAppender, read_lines
 from agent.session.states import ContentStore, FileState, KeptFile, state_from, state_of, state_record
 
@@ -99,7 +100,7 @@ class KeptFiles:
         folder = self.contents.folder
         try:
             if self._index is None:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private_folder(folder)
                 self._index = LineAppender(folder / INDEX_NAME)
             self._index.append(record)
         except OSError as error:

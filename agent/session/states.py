@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from agent.core.errors import AgentError, UsageError
+from agent.core.private_folder import make_private_folder
 
 Kind = Literal["absent", "file", "link", "other"]
 
@@ -121,7 +122,7 @@ class ContentStore:
             ) from error
 
     def _copy_in(self, path: Path) -> str:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         with (
             path.open("rb") as source,
             tempfile.NamedTemporaryFile(dir=self.folder, prefix="part-", delete=False) as part,

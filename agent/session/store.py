@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from agent.core.errors import UsageError
+from agent.core.private_folder import make_private_folder
 from agent.session.lines import LineAppender, Write, plain, read_lines
 
 FORMAT_VERSION = 1
@@ -111,7 +112,7 @@ class SessionStore:
         """
         parent = sessions_folder(state_folder, workspace)
         try:
-            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(parent)
             started, folder = _make_folder(parent, machine.now())
             store = cls(folder, secrets, report, machine.write)
         except OSError as error:

@@ -11,6 +11,7 @@ from agent.config.edit import set_user_value
 from agent.config.files import write_atomically
 from agent.config.load import LoadedSettings, user_config_file
 from agent.core.errors import UsageError
+from agent.core.private_folder import make_private_folder
 from agent.resources import config_folder, ensure_private_folder, state_folder
 from agent.server.record import write_private
 
@@ -107,7 +108,7 @@ def link_file(found: Path, place: Path) -> None:
     """
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(place.parent)
         temporary.unlink(missing_ok=True)
         temporary.symlink_to(found.resolve())
         temporary.replace(place)

@@ -4,12 +4,14 @@ import os
 import tempfile
 from pathlib import Path
 
+from agent.core.private_folder import make_private_folder
+
 
 def write_private(path: Path, text: str) -> bool:
     """Replaces `path` for its owner only; False where that does not work, as on a full disk."""
     temporary = ""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)

@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+from agent.core.private_folder import make_private_folder
+
 MOST_ENTRIES = 2_000
 
 
@@ -41,7 +43,7 @@ class InputHistory:
             return
         line = json.dumps({"text": text}, ensure_ascii=True) + "\n"
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self._path.parent)
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError:
             return
