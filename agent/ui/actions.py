@@ -21,8 +21,6 @@ async def run_command(desk: "Desk", line: str) -> None:
 async def run_shell(desk: "Desk", text: str) -> None:
     """Runs `!command` in the session, or `!!command` outside of the conversation. Raises AgentError."""
     command = text.lstrip("!").strip()
-    # Its events show the command and its output while it runs; the message for the model says it again.
-    desk.bridge.expect(f"`{command}`")
     await desk.live.service("shell", command=command, context=not text.startswith("!!"))
 
 

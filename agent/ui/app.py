@@ -324,7 +324,7 @@ class AgentApp(App[str]):
         elif self._quit_asked_at is not None and self.clock() - self._quit_asked_at < QUIT_SECONDS:
             self._start_leaving()
         else:
-            if self.desk is not None and self.desk.live.is_running:
+            if self.desk is not None and self.desk.live.is_busy:
                 self.desk.interrupt()
             self._quit_asked_at = self.clock()
             self.say("Ctrl+C again quits", QUIT_SECONDS)

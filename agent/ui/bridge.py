@@ -75,10 +75,6 @@ class Bridge:
         self._echoed.append(text)
         self.show_typed(text)
 
-    def expect(self, text: str) -> None:
-        """A message that has `text` in it tells only what is on the screen already."""
-        self._echoed.append(text)
-
     def show_typed(self, text: str) -> None:
         """Shows what a person typed that is no message to the model."""
         self._on_content(True)

@@ -14,6 +14,7 @@ LONGEST_HOLD_SECONDS = 0.008
 """How long events may be shown before keys and paints get their turn."""
 
 CLOSE_SECONDS = 5.0
+_ENDED_BY_INTERRUPT = frozenset({"shell", "compact"})
 
 
 class LiveSession:
@@ -44,11 +45,17 @@ class LiveSession:
         """What was sent while there was no session; the first is on the screen already."""
         self.is_opening = False
         self.has_failed = False
+        self._commands = 0
         self._follower: asyncio.Task[None] | None = None
 
     @property
     def is_running(self) -> bool:
         return self.handle is not None and self.handle.facts.is_running
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs that `interrupt` ends: a turn, or a command of the person's."""
+        return self.is_running or self._commands > 0
 
     async def open(self, opening: Opening) -> None:
         """Opens a session and hands over what was sent meanwhile. A failure is shown, never raised."""
@@ -102,7 +109,13 @@ class LiveSession:
             return await self._services[name](arguments)
         if self.handle is None:
             raise UsageError("the session is not open yet", "wait for the server, or see what it said above")
-        return await self.handle.command(name, arguments)
+        if name not in _ENDED_BY_INTERRUPT:
+            return await self.handle.command(name, arguments)
+        self._commands += 1
+        try:
+            return await self.handle.command(name, arguments)
+        finally:
+            self._commands -= 1
 
     async def close(self) -> None:
         """Lets go of the session; gives up after a few seconds, because a person waits."""

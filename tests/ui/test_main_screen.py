@@ -1,6 +1,9 @@
 """The main screen: typing, sending, steering, interrupting, commands."""
 
+import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual import events
@@ -311,6 +314,37 @@ async def test_an_exclamation_mark_runs_a_shell_command():
             ("shell", {"command": "ls -l", "context": True}),
             ("shell", {"command": "secret", "context": False}),
         ]
+
+
+class ShellHandle(FakeHandle):
+    """Its commands run until somebody cancels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stop = asyncio.Event()
+
+    async def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        if name == "shell":
+            await self.stop.wait()
+
+    def cancel(self) -> None:
+        super().cancel()
+        self.stop.set()
+
+
+async def test_control_c_interrupts_a_command_of_the_persons_own():
+    handle = ShellHandle()
+    rig = Rig(handles=[handle])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("ctrl+c")
+        assert handle.cancelled == 0
+        rig.app.submit("!sleep 30", "now")
+        await pilot.pause()
+        rig.clock.now += 10
+        await pilot.press("ctrl+c")
+        await rest(pilot)
+        assert handle.stop.is_set()
 
 
 async def test_a_service_that_is_not_there_is_said_in_a_sentence():

@@ -1,5 +1,6 @@
 """A tool call: what is done, how it stands, what it says, and what it changed."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -33,6 +34,12 @@ _TAIL_CHARACTERS = 6000
 _KEPT_CHARACTERS = 64_000
 _ERROR_ROWS = 6
 _DIFF_ROWS = 24
+_OWN_ROWS = 20
+
+# A command of the person's has an id of this kind, and its text ends with how it ended.
+_OWN_CALL = "user-"
+_ENDING = re.compile(r"\n?(exit code (\d+)[^\n]*)\s*\Z")
+_NO_OUTPUT = "(no output)"
 
 
 class ToolCard(Block):
@@ -51,6 +58,8 @@ class ToolCard(Block):
         self.text = ""
         self.diffs: tuple[FileDiff, ...] = ()
         self.is_open = False
+        self.is_own = call_id.startswith(_OWN_CALL)
+        self._ending = ""
         self._output: list[str] = []
         self._output_characters = 0
         self._is_cut = False
@@ -58,7 +67,8 @@ class ToolCard(Block):
 
     @property
     def has_body(self) -> bool:
-        return bool(self.diffs) or self.is_open or self.state in ("error", "denied")
+        is_told = self.state in ("error", "denied") or (self.is_own and bool(self.output().strip()))
+        return bool(self.diffs) or self.is_open or is_told
 
     def add_output(self, text: str) -> None:
         """Takes live output; of much of it the end is kept."""
@@ -75,6 +85,14 @@ class ToolCard(Block):
         self.text = event.text
         self.diffs = event.diffs
         self._changes = None
+        ending = _ENDING.search(event.text) if self.is_own else None
+        if ending is not None:
+            self.text = event.text[: ending.start()]
+            # The tool did its work when the command ran; for the person it is the command that counts.
+            if ending[2] != "0" and self.state == "ok":
+                self.state, self._ending = "error", ending[1]
+        if self.is_own and self.text.strip() == _NO_OUTPUT:
+            self.text = ""
 
     def toggle(self) -> bool:
         self.is_open = not self.is_open
@@ -94,6 +112,8 @@ class ToolCard(Block):
         rows = 1 + self.gap
         if self.is_open:
             rows += self.output().count("\n") + 1
+        elif self.is_own:
+            rows += min(self.output().count("\n") + 1, _OWN_ROWS + 1)
         elif self.state in ("error", "denied"):
             rows += min(self.text.count("\n") + 1, _ERROR_ROWS + 1)
         return rows + len(self.diffs) * (_DIFF_ROWS // 2)
@@ -107,7 +127,9 @@ class ToolCard(Block):
         lines.extend(self._diff_rows(width))
         if self.is_open:
             return [*lines, *folded_rows(self.output(), width, 0, is_open=True)]
-        if self.state in ("error", "denied"):
+        if self.is_own:
+            lines.extend(folded_rows(self.output(), width, _OWN_ROWS, is_open=False))
+        elif self.state in ("error", "denied"):
             lines.extend(folded_rows(self.text or self.decision, width, _ERROR_ROWS, is_open=False))
         return lines
 
@@ -130,12 +152,12 @@ class ToolCard(Block):
     def _figures(self) -> str:
         parts: list[str] = []
         if self.state in _WORDS:
-            parts.append(_WORDS[self.state])
+            parts.append(self._ending or _WORDS[self.state])
         if self.seconds >= 1 and self.state != "waiting":
             parts.append(duration(self.seconds))
         elif self.seconds >= 0.05 and self.state not in ("running", "waiting"):
             parts.append(f"{self.seconds:.1f} s")
-        if self.state == "ok" and not self.diffs and not self.is_open:
+        if self.state == "ok" and not (self.diffs or self.is_open or self.is_own):
             lines = self.output().rstrip().count("\n") + 1 if self.output().strip() else 0
             parts.extend([f"{lines} lines"] if lines > 1 else [])
         added, removed = self._counts()

@@ -68,6 +68,7 @@ class Transcript:
         self._preparing: Note | None = None
         self._prepared = 0
         self._expected: list[str] = []
+        self._own_commands: set[str] = set()
 
     @property
     def running(self) -> list[ToolCard]:
@@ -151,7 +152,7 @@ class Transcript:
     def _other(self, event: Event) -> None:
         match event:
             case UserMessageAdded():
-                self._user(event.text)
+                self._user(event)
             case StepStarted() | TurnStarted():
                 self._close_streams()
             case CheckFinished():
@@ -246,8 +247,11 @@ class Transcript:
         self._stream = MarkdownStream(self)
         self._stream.feed(text)
 
-    def _user(self, text: str) -> None:
+    def _user(self, event: UserMessageAdded) -> None:
         self._close_streams()
+        text = event.text
+        if event.is_note and self._tells_own_command(text):
+            return
         bare = text.strip()
         for expected in self._expected:
             if expected in bare:
@@ -255,12 +259,18 @@ class Transcript:
                 return
         self._append(UserText(text))
 
+    def _tells_own_command(self, text: str) -> bool:
+        """Whether the model is told of a command of the person's, which has a card already."""
+        return any(text.startswith(f"I ran `{command}` myself:") for command in self._own_commands)
+
     def _started(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> None:
         self._close_streams()
         card = self._cards.get(call_id)
         if card is None or card.state not in ("running", "waiting"):
             card = ToolCard(call_id, tool, arguments)
             self._cards[call_id] = card
+            if card.is_own:
+                self._own_commands.add(str(arguments.get("command", "")))
             self._append_raw(card)
         self._since.setdefault(call_id, self._clock())
 
