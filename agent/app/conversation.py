@@ -14,7 +14,7 @@ from agent.app.mcp import McpServers, open_mcp
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
-from agent.core.events import Event
+from agent.core.events import Event, Notice
 from agent.core.guide import Surroundings
 from agent.core.limits import TimeLimit
 from agent.core.tool import Tool, ToolContext
@@ -235,4 +235,7 @@ async def _baseline(verifier: OwnCheck | None, emit: Callable[[Event], None]) ->
         return None
     verdict = await verifier.run()
     emit(verdict.event)
+    if verdict.cannot_start:
+        remark = "correct the command, unless the task is to make it"
+        emit(Notice(text=f"the check cannot start: {verdict.cannot_start} ({remark})", level="warning"))
     return verdict

@@ -62,6 +62,7 @@ class UnattendedSession:
         self._steps: list[StepStats] = []
         self._failure: AgentError | None = None
         self._tidied = False
+        self._branched = False
         self._speed: SpeedGuard | None = None
         self._plain: Serving | None = None
         self._rescuer = self._rescuer_of(job.serving)
@@ -98,6 +99,7 @@ class UnattendedSession:
             self._warn(surprise)
         if job.request.branch:
             await start_branch(job.workspace, job.request.branch)
+            self._branched = True
             self._emit(Notice(text=f"on the new branch {job.request.branch}"))
         conversation = await job.in_time(open_conversation(job.task, self._setting(protocol), self._emit))
         # After the check, whose by-products are not the run's work; meanwhile the first request is under way.
@@ -240,6 +242,9 @@ class UnattendedSession:
             except AgentError as error:
                 self._failure = error
                 code = code or error.exit_code
+        if code and self._branched:
+            branch = self._job.request.branch
+            self._emit(Notice(text=f"you are now on the branch {branch}; `git switch -` goes back"))
         self._finish(finished, changes.names(changed), commit, code)
         return int(code) if self._job.output.delivered else int(code) or int(ExitCode.NOT_SOLVED)
 
@@ -263,6 +268,12 @@ class UnattendedSession:
             record,
             changed=changed,
             denied=self._outcome.denied[-1] if code is ExitCode.DENIED else "",
-            summary=f"{finished.steps} steps · {seconds:.1f} s · {figures_line(finished.stats)}",
+            summary=summary_line(finished, seconds),
             failure=self._failure,
         )
+
+
+def summary_line(finished: TurnFinished, seconds: float) -> str:
+    """Steps, seconds and the figures of the model, as far as there are any."""
+    steps = f"{finished.steps} step{'' if finished.steps == 1 else 's'}"
+    return " · ".join(filter(None, (steps, f"{seconds:.1f} s", figures_line(finished.stats))))

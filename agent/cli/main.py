@@ -29,11 +29,19 @@ COMMANDS = {
     "trust": "let this project's own config choose commands and permissions",
 }
 
+DESCRIPTION = """A coding assistant for people who run their own model.
+
+Without a command it opens the terminal interface, which takes --profile NAME, --continue and --resume [ID];
+`agent chat --help` shows all of its options."""
+
 EXIT_CODES = """exit codes of `agent run`:
   0 done, and the check passed        4 permission denied
   1 not solved, or the check failed   5 the server failed
   2 bad usage, config or task file    6 model file missing or wrong
   3 a limit was reached             130 interrupted"""
+
+
+_OWN_OPTIONS = ("-h", "--help", "--version", "--")
 
 
 def run(argv: Sequence[str]) -> int:
@@ -94,7 +102,7 @@ def _redirect_to_nowhere(stream: TextIO) -> None:
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _Parser(
         prog="agent",
-        description="A coding assistant for people who run their own model.",
+        description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -123,7 +131,22 @@ def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
         return argv
     from agent.cli.chat import OPTIONS
 
-    return ["chat", *argv] if argv[0].partition("=")[0] in OPTIONS else argv
+    option = argv[0].partition("=")[0]
+    if option in OPTIONS or option.startswith("-C"):
+        return ["chat", *argv]
+    if option not in _OWN_OPTIONS:
+        _refuse_option(option, (*OPTIONS, *_OWN_OPTIONS))
+    return argv
+
+
+def _refuse_option(option: str, known: Sequence[str]) -> NoReturn:
+    import difflib
+
+    from agent.core.errors import UsageError
+
+    close = difflib.get_close_matches(option, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "see `agent --help` and `agent chat --help`"
+    raise UsageError(f"there is no option {option}", hint)
 
 
 def _arguments(

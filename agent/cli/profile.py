@@ -96,7 +96,7 @@ def run_validate(arguments: argparse.Namespace) -> int:
 
 def run_new(arguments: argparse.Namespace) -> int:
     """Writes a commented TOML file into the person's folder."""
-    path = _make(arguments.name, arguments.base or arguments.name)
+    path = _make(arguments.name, arguments.base)
     print(path)
     print(f"change it with `agent profile edit {arguments.name}`", file=sys.stderr)
     return 0
@@ -133,13 +133,13 @@ def run_edit(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _make(name: str, base_name: str) -> Path:
-    """The new file. It never replaces one."""
+def _make(name: str, base_name: str | None) -> Path:
+    """The new file, from `base_name` or the profile of its own name. It never replaces one."""
     import re
 
     from agent.config.files import write_atomically
     from agent.core.errors import UsageError
-    from agent.server.profile_files import load_profile
+    from agent.server.profile_files import list_profiles, load_profile
     from agent.server.profile_text import new_profile_text
 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) or name.endswith(".toml"):
@@ -147,6 +147,12 @@ def _make(name: str, base_name: str) -> Path:
     path = _folders()[0] / f"{name}.toml"
     if path.exists():
         raise UsageError(f"{path} is there already", f"change it with `agent profile edit {name}`")
+    if base_name is None and name not in {found.name for found in list_profiles(_folders())}:
+        raise UsageError(
+            f"unknown profile {name!r}, so there is nothing of that name to start from",
+            f"name another: `agent profile new {name} --from PROFILE`; `agent profile list` shows them",
+        )
+    base_name = base_name or name
     base = load_profile(base_name, _folders())
     extends = str(Path(base_name).expanduser().absolute()) if base_name.endswith(".toml") else base_name
     write_atomically(path, new_profile_text(name, base, extends))

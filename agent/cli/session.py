@@ -27,7 +27,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
     show = actions.add_parser("show", parents=[folder], help="print what happened in a session")
     show.add_argument(
-        "session", metavar="SESSION", nargs="?", help="an id, or its beginning or end (default: the last)"
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        help="an id, or its beginning or end (default: the last run or conversation)",
     )
     show.add_argument("--raw", action="store_true", help="print the recorded events as JSON lines")
     show.set_defaults(func=show_session)
@@ -107,11 +110,12 @@ def workspace_of(state: Path, directory: Path | None) -> Path:
 
 def _chosen(state: Path, workspace: Path, name: str | None) -> Path:
     from agent.core.errors import UsageError
-    from agent.session.catalogue import find_session, session_folders
+    from agent.session.catalogue import find_session, session_folders, summarise
 
     if name is not None:
         return find_session(state, workspace, name)
     folders = session_folders(state, workspace)
     if not folders:
         raise UsageError(f"no sessions in {workspace}")
-    return folders[0]
+    # An undo is recorded too, but who asks what happened means what was undone.
+    return next((folder for folder in folders if summarise(folder).kind != "undo"), folders[0])

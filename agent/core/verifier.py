@@ -8,11 +8,12 @@ from agent.core.events import CheckFinished
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`feedback` is what the model is told."""
+    """`feedback` is what the model is told, `cannot_start` why the command did not even begin, if so."""
 
     passed: bool
     feedback: str
     event: CheckFinished
+    cannot_start: str = ""
 
 
 class Verifier(Protocol):

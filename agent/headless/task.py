@@ -93,6 +93,9 @@ def _read_matter(head: str, source: str) -> dict[str, Any]:
     return matter
 
 
+_CHECK_HINT = "name a command, such as `check: python -m pytest -q`, or leave the line out"
+
+
 def _checked(matter: dict[str, Any], source: str) -> dict[str, Any]:
     readers = {
         "profile": _text,
@@ -113,7 +116,8 @@ def _checked(matter: dict[str, Any], source: str) -> dict[str, Any]:
         try:
             values[key] = reader(value)
         except ValueError as error:
-            raise UsageError(f"{source}: {key} in the front matter has to be {error}") from None
+            hint = _CHECK_HINT if key == "check" else ""
+            raise UsageError(f"{source}: {key} in the front matter has to be {error}", hint) from None
     return values
 
 

@@ -130,7 +130,8 @@ class TextFront:
         if event.state == "warning":
             self._line(f"  warning: {event.detail}", _YELLOW)
             return
-        text = f"server: {event.state} {event.detail}".rstrip()
+        is_said = event.detail.startswith(event.state)
+        text = f"server: {event.detail if is_said else f'{event.state} {event.detail}'.rstrip()}"
         self._rewrite(f"{text} ({event.elapsed_seconds:.0f} s)")
         if not self._terminal and event.state != self._server:
             self._line(text)

@@ -268,7 +268,12 @@ def _new_reference(state: RepoState, branch: str) -> str:
     if odd or ask(state.root, ["check-ref-format", reference]).code != 0:
         raise UsageError(f"{branch!r} is not a valid branch name", "git help check-ref-format has the rules")
     if ask(state.root, ["show-ref", "--verify", "--quiet", reference]).code == 0 or branch == state.branch:
-        raise UsageError(f"the branch {branch} exists already", "choose another name")
+        back = (
+            "; you are on it, and `git switch -` goes back to the one before"
+            if branch == state.branch
+            else ""
+        )
+        raise UsageError(f"the branch {branch} exists already", f"choose another name{back}")
     return reference
 
 

@@ -16,6 +16,7 @@ MAX_OUTPUT_BYTES = 256_000
 # A check that takes longer than this is only run when the model says that it is done.
 QUICK_SECONDS = 20.0
 _DRAIN_SECONDS = 1.0
+_NOT_FOUND = 127
 
 
 class CheckCommand:
@@ -55,7 +56,7 @@ class CheckCommand:
         event = CheckFinished(
             command=self.command, passed=passed, text=text, seconds=round(self._last_seconds, 3)
         )
-        return Verdict(passed, self._feedback(code, text), event)
+        return Verdict(passed, self._feedback(code, text), event, _cannot_start(code, text))
 
     def _feedback(self, code: int | None, text: str) -> str:
         if code == 0:
@@ -157,3 +158,10 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def _cannot_start(code: int | None, text: str) -> str:
+    """The shell's words about a command that it did not find; 127 alone may come from the command itself."""
+    if code != _NOT_FOUND:
+        return ""
+    return next((line.strip() for line in text.splitlines() if "not found" in line), "")

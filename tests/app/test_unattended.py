@@ -11,9 +11,11 @@ from agent.app.job import Job
 from agent.app.output import RunOutput
 from agent.app.request import RunRequest
 from agent.app.serving import Serving
-from agent.app.unattended import UnattendedSession
+from agent.app.unattended import UnattendedSession, summary_line
 from agent.core.errors import AgentError, ModelFileError, ServerError
+from agent.core.events import TurnFinished
 from agent.core.limits import TimeLimit
+from agent.core.stats import total
 from agent.headless.task import Task
 from agent.server.record import Endpoint
 from agent.session.store import SessionStore, load
@@ -72,3 +74,8 @@ async def test_mistake_of_the_program_is_shown_and_still_a_result(
     assert exit_code == 1
     assert printed[-1]["error"] == "unexpected ValueError: odd"
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_figures_that_are_not_there_leave_no_gap():
+    finished = TurnFinished(reason="cancelled", answer="", detail="", steps=1, stats=total([]))
+    assert summary_line(finished, 7.62) == "1 step · 7.6 s"

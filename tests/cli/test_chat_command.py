@@ -32,3 +32,14 @@ def test_no_command_but_the_interface_loads_textual():
     check = f"import atexit, sys; atexit.register(lambda: print('textual' in sys.modules)); {code}"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_mistyped_option_is_told_with_what_was_meant(capsys: pytest.CaptureFixture[str]):
+    assert run(["--contineu"]) == ExitCode.USAGE
+    assert "did you mean --continue?" in capsys.readouterr().err
+
+
+def test_help_names_the_options_of_the_interface(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        run(["--help"])
+    assert "--continue" in capsys.readouterr().out

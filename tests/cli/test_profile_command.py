@@ -132,3 +132,10 @@ def test_shown_profile_is_the_same_profile(
     shown = load_profile(str(tmp_path / f"{name}.toml"), [SHIPPED])
     assert shown == shipped
     assert shipped.engine == "embedded" or shown.model_fields_set == shipped.model_fields_set
+
+
+def test_new_profile_without_anything_to_start_from_says_what_to_type(
+    own: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["profile", "new", "mine"]) == ExitCode.USAGE
+    assert "`agent profile new mine --from PROFILE`" in capsys.readouterr().err

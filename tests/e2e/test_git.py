@@ -118,6 +118,14 @@ def test_commit_holds_the_runs_own_changes_in_the_models_words(
     }
 
 
+def test_run_that_ends_unsolved_on_its_branch_says_how_to_go_back(
+    repository: Place, scripted_server: StartServer
+):
+    done = run(repository, scripted_server, "--branch", "work", "--max-steps", "1")
+    assert done.code == 3
+    assert "you are now on the branch work; `git switch -` goes back" in done.out + done.err
+
+
 def test_file_with_changes_of_the_person_is_not_committed(repository: Place, scripted_server: StartServer):
     (repository.workspace / "kept.txt").write_text("mine\n", "utf-8")
     steps = (

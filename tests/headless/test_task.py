@@ -308,3 +308,7 @@ def test_a_file_named_in_another_sentence_is_not_protected() -> None:
         text="Do not change the interface. Add a function to a.py and a test for it.", check="make test"
     )
     assert protected_globs(task) == ()
+
+
+def test_an_empty_check_is_told_with_an_example():
+    assert "`check: python -m pytest -q`" in refusal(matter("check:")).hint

@@ -308,3 +308,8 @@ def test_without_colour_there_is_no_escape_sequence():
         ToolFinished(call_id="c1", tool="edit", outcome="ok", text="", seconds=0.0, diffs=(diff,))
     )
     assert "\x1b" not in shown
+
+
+def test_a_state_of_the_server_is_not_said_twice():
+    text = Screen(terminal=False).show(ServerState(state="starting", detail="starting the engine"))
+    assert text == "server: starting the engine\n"

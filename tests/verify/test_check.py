@@ -202,3 +202,9 @@ async def test_a_slow_check_is_kept_for_the_end(tmp_path: Path):
     assert (await command.run()).event.seconds == QUICK_SECONDS + 1
     assert await command.after_change() is None
     assert (await command.at_finish()) is not None
+
+
+async def test_a_command_that_is_not_there_cannot_start(tmp_path: Path):
+    verdict = await check("no-such-program-anywhere", tmp_path).run()
+    assert "no-such-program-anywhere" in verdict.cannot_start
+    assert not (await check("exit 127", tmp_path).run()).cannot_start
