@@ -7,6 +7,7 @@ examples=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 mkdir -p .demo
 folder=$(mktemp -d .demo/first-fix-XXXXXX)
 cp -R "$examples/first-fix/." "$folder"
+program=$(command -v agent || echo agent)
 cd "$folder"
 
 title() {
@@ -29,12 +30,13 @@ if python3 -m unittest -q 2>&1; then
     exit 1
 fi
 
-# Progress is on stderr; the figures are kept for the end.
+# Progress, which is on stderr, joins the rest, so that a pipe or a log has it too; the figures are kept for the end.
 title "agent run task.md"
+echo "(the server starts and the model reads the task: on two cores that takes a minute or two the first time)"
 result=$(mktemp)
 trap 'rm -f "$result"' EXIT
 status=0
-agent run task.md --output json >"$result" || status=$?
+agent run task.md --output json 2>&1 >"$result" || status=$?
 
 title "git diff"
 git --no-pager diff
@@ -51,4 +53,9 @@ case "$status" in
 1 | 3) echo "not solved this time (exit code $status); try again, a small model does not always find it" ;;
 *) echo "the run failed (exit code $status), the reason is above" ;;
 esac
+
+title "Next"
+echo "The model server goes on running; \`.venv/bin/agent server stop\` ends it."
+echo "What the agent changed is taken back by \`cd $folder && $program undo\`."
+echo "To try it on your own code, type \`$program\` in your repository."
 exit "$status"

@@ -70,3 +70,17 @@ def test_works_on_a_copy(tmp_path: Path):
     run_demo(tmp_path, "rm booking.py")
     assert (ROOT / "examples" / "first-fix" / "booking.py").exists()
     assert not list(tmp_path.glob(".demo/*/booking.py"))
+
+
+def test_has_the_progress_of_the_run_in_a_pipe(tmp_path: Path):
+    demo = run_demo(tmp_path, "echo 'server: loading' >&2")
+    assert "server: loading" in demo.stdout
+
+
+def test_ends_with_what_to_do_next(tmp_path: Path):
+    demo = run_demo(tmp_path, "exit 0")
+
+    server, undo, own = demo.stdout.splitlines()[-3:]
+    assert "`.venv/bin/agent server stop`" in server
+    assert f"{next(tmp_path.glob('.demo/*')).name} && {tmp_path / 'bin' / 'agent'} undo`" in undo
+    assert f"`{tmp_path / 'bin' / 'agent'}` in your repository" in own
