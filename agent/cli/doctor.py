@@ -74,11 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _shown(finding: "Finding") -> str:
+    from agent.cli.wrapping import terminal_width, wrapped
+
     mark = f"{_MARKS[finding.level]:<8}"
+    remedy = f" -> {finding.remedy}" if finding.remedy else ""
+    text = f"{' '.join(finding.message.split())}{remedy}"
+    text = wrapped(text, terminal_width(sys.stdout), hang=len(mark), begin=len(mark))
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         mark = f"\x1b[{_COLOURS[finding.level]}m{mark}\x1b[0m"
-    remedy = f" -> {finding.remedy}" if finding.remedy else ""
-    return f"{mark}{' '.join(finding.message.split())}{remedy}"
+    return f"{mark}{text}"
 
 
 def _summary(counts: dict[str, int]) -> str:

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from agent.app.setup.option import Option
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     writes = described_writes(proposal.option, found.loaded, os.environ)
     acts = arguments.yes and not arguments.dry_run
     if not arguments.json:
-        print(render(proposal, writes), end="", flush=True)
+        print(_fitted(render(proposal, writes), sys.stdout), end="", flush=True)
     elif not acts:
         _print_json(as_json(proposal, writes))
     if arguments.dry_run or (arguments.json and not acts):
@@ -58,6 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
     if option is None:
         return 0
     return _carry_out(option, project, arguments, as_json(proposal, writes) if arguments.json else None)
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """The proposal as wide as the terminal; what follows a label hangs below its beginning."""
+    from agent.app.setup.text import hanging_indent
+    from agent.cli.wrapping import terminal_width, wrapped
+
+    width = terminal_width(stream)
+    lines = [wrapped(line, width, hang=hanging_indent(line)) for line in text.splitlines()]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _confirmed(proposal: "Proposal") -> "Option | None":
@@ -73,6 +83,10 @@ def _confirmed(proposal: "Proposal") -> "Option | None":
         choices |= dict.fromkeys(("", "y", "yes"), proposal.option)
     if not choices:
         return None
+    if proposal.option.is_usable:
+        from agent.app.setup.text import in_two_lines
+
+        print(f"\n{_fitted(in_two_lines(proposal.option), sys.stderr)}", end="", file=sys.stderr)
     return _asked(choices, proposal.option.is_usable)
 
 

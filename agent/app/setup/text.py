@@ -1,5 +1,6 @@
 """A proposal as text for a person, and as JSON for programs."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -48,6 +49,22 @@ def summary(option: Option) -> str:
         parts.append(option.speed.in_short)
     parts += [f"needs: {obstacle.message}" for obstacle in option.obstacles if obstacle.kind != "memory"]
     return "; ".join(parts) or option.why
+
+
+def in_two_lines(option: Option) -> str:
+    """What is agreed to, for right above the question: what it is, and what it takes."""
+    return f"{option.profile} with {option.program}\n  {summary(option)}\n"
+
+
+def hanging_indent(line: str) -> int:
+    """Under which column of `line`, one of `render`, the rest of it goes on where it is too long."""
+    text_begins = 2 + _LABEL_WIDTH
+    is_row = line.startswith("  ") and line[text_begins - 2 : text_begins] == "  "
+    if is_row:
+        return text_begins
+    if re.match(r"  \d\. ", line):
+        return len("  1. ")
+    return max(2, len(line) - len(line.lstrip()))
 
 
 def as_json(proposal: Proposal, writes: Sequence[str]) -> dict[str, Any]:
