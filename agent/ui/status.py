@@ -127,13 +127,13 @@ def _short_model(model: str) -> str:
 def _server(facts: "SessionFacts", detail: str) -> Segment | None:
     state = one_line(facts.server, 24)
     if state in _QUIET_STATES:
-        return Segment(name="server", forms=("● ready", "●"), weight=30, tone="good", is_right=False)
+        return Segment(name="server", forms=("● ready",), weight=48, tone="good", is_right=False)
     if state in _BAD_STATES:
         return Segment(
             name="server", forms=(f"✗ server {state}", "✗ server"), weight=97, tone="bad", is_right=False
         )
     if state == "stopped":
-        return Segment(name="server", forms=("○ stopped", "○"), weight=30, is_right=False)
+        return Segment(name="server", forms=("○ stopped",), weight=48, is_right=False)
     long = f"◌ {state} {one_line(detail, 40)}".rstrip()
     return Segment(name="server", forms=(long, f"◌ {state}"), weight=90, tone="busy", is_right=False)
 
@@ -156,7 +156,7 @@ def _prefill(figures: "Figures") -> Segment | None:
     if figures.prefill_rate is None:
         return None
     number = rate(figures.prefill_rate)
-    return Segment(name="prefill", forms=(f"prefill {number} tok/s", f"pre {number}"), weight=50)
+    return Segment(name="prefill", forms=(f"prefill {number} tok/s", f"prefill {number}"), weight=50)
 
 
 def _decode(figures: "Figures") -> Segment | None:
@@ -172,7 +172,7 @@ def _acceptance(figures: "Figures") -> Segment | None:
     part = share(figures.acceptance)
     length = figures.accepted_length
     long = f"accepted {part}" + (f" · {length:.1f} a pass" if length else "")
-    short = f"acc {part}" + (f" ×{length:.1f}" if length else "")
+    short = f"accepted {part}" + (f" ×{length:.1f}" if length else "")
     return Segment(name="acceptance", forms=(long, short), weight=85)
 
 
@@ -180,7 +180,7 @@ def _cache(figures: "Figures") -> Segment | None:
     if not figures.cached and not figures.new:
         return None
     cached, new = count(figures.cached), count(figures.new)
-    return Segment(name="cache", forms=(f"cached {cached} + new {new}", f"{cached}+{new}"), weight=40)
+    return Segment(name="cache", forms=(f"{cached} cached + {new} new",), weight=40)
 
 
 def _context(facts: "SessionFacts") -> Segment | None:
@@ -191,7 +191,7 @@ def _context(facts: "SessionFacts") -> Segment | None:
     part = share(facts.used_tokens / facts.context_tokens)
     long = f"context {count(facts.used_tokens)} of {count(facts.context_tokens)}, {part}"
     tone: Tone = "bad" if facts.used_tokens > 0.9 * facts.context_tokens else "plain"
-    return Segment(name="context", forms=(long, f"ctx {part}"), weight=80, tone=tone)
+    return Segment(name="context", forms=(long, f"context {part}"), weight=80, tone=tone)
 
 
 def _elapsed(figures: "Figures") -> Segment | None:

@@ -9,7 +9,7 @@ from agent.app.accounts import ContextPart, ContextReport
 from agent.app.rewinding import RewindPoint, RewindResult
 from agent.app.switching import ProfileSwitch, ServerPanel
 from agent.core.errors import UsageError
-from agent.core.events import UserMessageAdded
+from agent.core.events import Notice, UserMessageAdded
 from agent.ui.commands.reports import context_text, server_text
 from agent.ui.request_text import coloured_diff
 from agent.ui.screens.page import PageScreen
@@ -152,6 +152,41 @@ async def test_the_keys_page_has_the_keys_of_the_conversation_too():
         await rest(pilot)
         shown = str(rig.app.screen.query_one("#page-text", Static).render())
         assert "conversation.copy-code" in shown
+
+
+async def test_the_help_begins_with_the_keys_and_says_how_it_closes():
+    rig = rig_with()
+    async with rig.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, rig)
+        await pilot.press("f1")
+        await rest(pilot)
+        rows = [strip.text.strip() for strip in rig.app.screen._compositor.render_strips()]
+        filled = [row for row in rows if row]
+        assert filled[0] == "Help · Esc closes"
+        assert filled[1].startswith("Enter         sends")
+        assert filled[-1] == "Esc closes"
+
+
+async def test_nothing_of_the_conversation_is_left_beside_a_page():
+    rig = rig_with()
+    async with rig.app.run_test(size=(140, 30)) as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(Notice(text="x" * 2000))
+        await rest(pilot)
+        await run_line(pilot, rig, "/keys")
+        await rest(pilot)
+        rows = [strip.text for strip in rig.app.screen._compositor.render_strips()]
+        assert not any("xx" in row for row in rows)
+
+
+async def test_on_eighty_columns_a_key_and_its_name_stand_on_one_row():
+    rig = rig_with()
+    async with rig.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/keys")
+        await rest(pilot)
+        page = rig.app.screen.query_one("#page-text", Static)
+        assert page.size.height == len(str(page.render()).split("\n"))
 
 
 def test_the_context_is_a_bar_and_a_table_with_the_greatest_first():

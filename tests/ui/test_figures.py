@@ -145,7 +145,14 @@ def test_the_status_never_gets_wider_than_the_terminal(width: int):
 
 def test_at_eighty_columns_the_figures_that_matter_are_there():
     text = text_of(fit(segments(FACTS, FULL), 78))
-    assert all(part in text for part in ("ask", "130 tok/s", "acc 72 % ×3.4", "ctx 12 %", "1:35"))
+    assert all(part in text for part in ("ask", "130 tok/s", "accepted 72 % ×3.4", "context 12 %", "1:35"))
+
+
+@pytest.mark.parametrize("width", range(20, 200, 3))
+def test_a_sign_of_the_server_never_stands_without_its_word(width: int):
+    for server in ("ready", "stopped"):
+        shown = fit(segments(replace(FACTS, server=server), FULL), width)
+        assert all(item.text in ("● ready", "○ stopped") for item in shown if item.name == "server")
 
 
 def test_a_wide_terminal_shows_everything_in_words():
@@ -154,7 +161,7 @@ def test_a_wide_terminal_shows_everything_in_words():
         "small · qwen-coder-1.5b",
         "prefill 2,100 tok/s",
         "accepted 72 % · 3.4 a pass",
-        "cached 12k + new 340",
+        "12k cached + 340 new",
         "context 1.0k of 8.2k, 12 %",
         "main ±3",
     ):

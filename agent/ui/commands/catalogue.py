@@ -8,6 +8,7 @@ from agent.core.errors import UsageError
 from agent.ui.commands import look, machine, rewind, session
 from agent.ui.commands.command import Command, Host
 from agent.ui.entry.fuzzy import best
+from agent.ui.keys import for_people
 from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
 
@@ -21,16 +22,33 @@ async def show_help(host: Host, argument: str) -> None:
         return
     wide = max(len(command.usage) for command in ALL)
     lines = [f"{command.usage.ljust(wide)}  {command.summary}" for command in ALL]
-    host.show_page("Help", "\n".join([*lines, "", *_TYPING]))
+    pages = [*_keys(host), "", *_TYPING, "", *lines]
+    host.show_page("Help · Esc closes", "\n".join(pages))
 
 
+_KEYS = (
+    ("send", "sends; while the model works it steers the running turn"),
+    ("newline", "a new line; so does \\ and Enter"),
+    ("interrupt", "interrupts, and gives queued text back"),
+    ("send-later", "queues for after this turn"),
+    ("next-mode", "the next permission mode: plan, ask, accept edits, auto"),
+    ("complete", "goes to an open question or the conversation; Esc comes back"),
+    ("stop", "copies what is selected, clears, interrupts; twice quits"),
+)
+
+
+def _keys(host: Host) -> list[str]:
+    """The keys that matter most, as they are set now."""
+    pressed = {name: keys for name, keys, _ in host.key_table()}
+    shown = [(pressed[name].partition(",")[0].strip(), what) for name, what in _KEYS if name in pressed]
+    return [f"{for_people(key).ljust(_FIRST_CELLS)}{what}" for key, what in shown]
+
+
+_FIRST_CELLS = 14
 _TYPING = (
     "@path         a file or folder; @path:10-20 only these lines",
     "!command      runs a shell command, and the model sees its output",
     "!!command     the same, kept away from the model",
-    "Enter         sends; while the model works it steers: delivered after the current tool",
-    "Alt+Enter     queues for after this turn",
-    "Esc           interrupts, and gives queued text back",
     "/keys         all keys",
 )
 

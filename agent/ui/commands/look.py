@@ -2,8 +2,12 @@
 
 from agent.core.errors import UsageError
 from agent.ui.commands.command import Command, Host
+from agent.ui.keys import for_people
 from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
+
+_MOST_KEYS = 2
+_LONGEST_WHAT = 29
 
 
 async def theme(host: Host, argument: str) -> None:
@@ -22,14 +26,16 @@ async def turns(host: Host, _argument: str) -> None:
     host.show_turns()
 
 
+def _first_keys(pressed: str) -> str:
+    """The keys as people write them, no more than fit beside what they do in 80 columns."""
+    return ", ".join(for_people(key.strip()) for key in pressed.split(",")[:_MOST_KEYS])
+
+
 async def keys(host: Host, _argument: str) -> None:
     rows = host.key_table()
-    names = max(len(name) for name, _, _ in rows)
-    wide = max(len(pressed) for _, pressed, _ in rows)
-    lines = [
-        f"{pressed.ljust(wide)}  {what.ljust(36)} {name.ljust(names)}".rstrip()
-        for name, pressed, what in rows
-    ]
+    table = [(_first_keys(pressed), one_line(what, _LONGEST_WHAT), name) for name, pressed, what in rows]
+    wide = max(len(pressed) for pressed, _, _ in table)
+    lines = [f"{pressed.ljust(wide)}  {what.ljust(_LONGEST_WHAT)}  {name}" for pressed, what, name in table]
     remap = 'To change a key, name it in config.toml:\n\n[ui.keys]\nsend-later = "ctrl+s"'
     host.show_page("Keys", "\n".join([*lines, "", remap]))
 

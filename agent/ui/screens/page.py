@@ -31,7 +31,7 @@ class PageScreen(ModalScreen[None]):
         self._text = Content(visible(text)) if isinstance(text, str) else text
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="sheet"):
+        with Vertical(classes="sheet -page"):
             yield Static(Content.styled(self._title, "bold"), classes="sheet-title")
             with VerticalScroll(id="page-scroll"):
                 yield Static(self._text, id="page-text")

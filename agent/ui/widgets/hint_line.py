@@ -10,10 +10,14 @@ Hint = tuple[str, str]
 
 MORE = "↓ more below"
 GAP = 3
+NARROW_GAP = 2
 
 
 class HintLine(Widget):
-    """As many hints as fit, the first ones first. A message takes their place until it is cleared."""
+    """As many hints as fit: the last one, which is help, and the first ones.
+
+    A message takes their place until it is cleared.
+    """
 
     can_focus = False
 
@@ -32,15 +36,25 @@ class HintLine(Widget):
         width = self.content_size.width
         right = Content.styled(MORE, "$text-accent") if self._is_more else Content("")
         room = width - right.cell_length - (GAP if self._is_more else 0)
-        left = Content("")
-        for key, what in self._hints:
-            gap = " " * GAP if left.cell_length else ""
-            longer = Content.assemble(left, gap, (key, "$text-muted"), " ", (what, "$quiet"))
-            if longer.cell_length > room:
-                break
-            left = longer
+        left = self._fitting(room)
         padding = " " * max(width - left.cell_length - right.cell_length, 0)
         return Content.assemble(left, padding, right)
+
+    def _fitting(self, room: int) -> Content:
+        few = list(self._hints)
+        gap = GAP
+        while len(few) > 1 and _row(few, gap).cell_length > room:
+            if gap == GAP:
+                gap = NARROW_GAP
+            else:
+                del few[-2]
+        row = _row(few, gap)
+        return row if row.cell_length <= room else Content("")
+
+
+def _row(hints: Sequence[Hint], gap: int) -> Content:
+    parts = [Content.assemble((key, "$text-muted"), " ", (what, "$quiet")) for key, what in hints]
+    return Content(" " * gap).join(parts)
 
 
 def hints_for(
@@ -61,6 +75,7 @@ def hints_for(
             (key("conversation.copy"), "copies it"),
             (key("conversation.copy-code"), "copies code"),
             (key("conversation.end"), "end"),
+            (key("help"), "help"),
         ]
     if is_asking:
         return [(key("complete"), "to the question"), (key("interrupt"), "interrupts"), (key("help"), "help")]

@@ -23,12 +23,12 @@ class Prompt(TextArea):
     """Knows what is typed and what that means; whoever listens to its messages acts on it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send, or steer the running turn", id="send"),
+        Binding("enter", "send", "Send, or steer the turn", id="send"),
         Binding("alt+enter", "send_later", "Queue for after this turn", id="send-later"),
         Binding("shift+enter,ctrl+j,ctrl+enter", "newline", "New line", id="newline"),
         Binding("up", "up", "Older entry", id="older", show=False),
         Binding("down", "down", "Newer entry", id="newer", show=False),
-        Binding("tab", "complete", "Complete; to question or conversation", id="complete", show=False),
+        Binding("tab", "complete", "Complete; to the conversation", id="complete", show=False),
         Binding("escape", "escape", "Interrupt, or close the menu", id="interrupt"),
         Binding("ctrl+d", "delete_or_quit", "Quit when the input is empty", id="end", show=False),
         Binding("ctrl+r", "search_history", "Search what was sent", id="search-history"),

@@ -1,0 +1,41 @@
+"""The row of keys under the input."""
+
+from textual.app import App, ComposeResult
+
+from agent.ui.widgets.hint_line import HintLine, hints_for
+
+NAMES = {"next-mode": "Shift+Tab", "complete": "Tab", "help": "F1", "interrupt": "Esc"}
+
+
+class HintApp(App[None]):
+    CSS = "HintLine { height: 1; }"
+
+    def compose(self) -> ComposeResult:
+        yield HintLine()
+
+
+async def row_at(width: int, *, is_more: bool) -> str:
+    app = HintApp()
+    async with app.run_test(size=(width, 4)) as pilot:
+        line = app.query_one(HintLine)
+        found = hints_for(
+            lambda name: NAMES.get(name, name),
+            is_running=False,
+            is_asking=False,
+            has_conversation=True,
+            in_conversation=False,
+        )
+        line.show(found, is_more=is_more)
+        await pilot.pause()
+        return str(line.render())
+
+
+async def test_help_stays_when_the_terminal_is_narrow_and_others_go_first():
+    assert "F1 help" in await row_at(76, is_more=True)
+    row = await row_at(40, is_more=False)
+    assert row.startswith("/ commands")
+    assert row.rstrip().endswith("F1 help")
+
+
+async def test_a_row_that_holds_nothing_stays_empty():
+    assert not (await row_at(5, is_more=False)).strip()
