@@ -273,14 +273,8 @@ class Serving:
         try:
             return locate(file, self.loaded.settings.models.folder, progress)
         except ModelFileError as error:
-            raise ModelFileError(error.message, self._with_profile(error.hint)) from error
-
-    def _with_profile(self, hint: str) -> str:
-        """Commands in a hint, completed so that they can be typed as they are."""
-        name = shlex.quote(self.loaded.settings.profile)
-        for command in ("agent model pull", "agent model rm"):
-            hint = hint.replace(f"`{command}`", f"`{command} {name}`")
-        return hint
+            hint = with_profile(error.hint, self.loaded.settings.profile)
+            raise ModelFileError(error.message, hint) from error
 
     def record_of(self, endpoint: Endpoint) -> Record | None:
         """The record of a server of ours, None for any other and for one that was stopped."""
@@ -288,6 +282,16 @@ class Serving:
             return None
         record = read_record(record_file(runtime_folder(), endpoint.fingerprint))
         return record if record is not None and record.pid == endpoint.pid else None
+
+
+def with_profile(hint: str, profile: str) -> str:
+    """Commands in a hint, completed with the profile's name so that they can be typed as they are."""
+    name = shlex.quote(profile)
+    for command in ("agent model pull", "agent model rm"):
+        hint = hint.replace(f"`{command}`", f"`{command} {name}`")
+    return hint.replace("agent server fit PROFILE", f"agent server fit {name}").replace(
+        "--from PROFILE`", f"--from {name}`"
+    )
 
 
 def choose(loaded: LoadedSettings) -> Serving:

@@ -160,7 +160,10 @@ def add_server(arguments: argparse.Namespace) -> int:
     parse_server(arguments.name, table, "the command line")
     path = set_server(arguments.name, {key: value for key, value in table.items() if value}, os.environ)
     print(f"{arguments.name} is written to {path}", file=sys.stderr)
-    return 0 if arguments.no_test else _test(arguments.name)
+    code = 0 if arguments.no_test else _test(arguments.name)
+    if code:
+        print(f"it is kept all the same; `agent mcp remove {arguments.name}` takes it out", file=sys.stderr)
+    return code
 
 
 def get_server(arguments: argparse.Namespace) -> int:
@@ -214,8 +217,9 @@ def _test(name: str) -> int:
         trial = asyncio.run(try_server(spec, Path.cwd()))
     except AgentError as error:
         print(f"agent: {error}", file=sys.stderr)
-        for line in last_log_lines(name, 5)[1] if spec.transport == "stdio" else []:
-            print(f"  {printable(line)}", file=sys.stderr)
+        for line in dict.fromkeys(last_log_lines(name, 5)[1]) if spec.transport == "stdio" else []:
+            if line.strip() not in str(error):
+                print(f"  {printable(line)}", file=sys.stderr)
         return int(ExitCode.NOT_SOLVED)
     print(
         f"{name} works: {trial.about or 'no name'}, {trial.seconds:.1f} s, {len(trial.tools)} tools",

@@ -37,6 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Prints each file once, with the profiles that need it."""
+    from agent.cli.columns import in_columns
     from agent.cli.progress import show_bytes
     from agent.server.download import status_of_file
 
@@ -59,17 +60,21 @@ def run_list(arguments: argparse.Namespace) -> int:
 
         print(json.dumps(rows, indent=2))
         return 0
+    table = [("FILE", "STATE", "SIZE", "PROFILES")]
     for row in rows:
         bytes_known = row["expected_bytes"] or row["bytes"]
-        size = show_bytes(bytes_known) if bytes_known else "size not known"
-        print(f"{row['file']}  {row['state']}  {size}  {', '.join(row['profiles'])}")
+        size = show_bytes(bytes_known) if bytes_known else "not known"
+        table.append((row["file"], row["state"], size, ", ".join(row["profiles"])))
+    print("\n".join(in_columns(table)))
     print(f"in {models.folder}", file=sys.stderr)
     return 0
 
 
 def run_pull(arguments: argparse.Namespace) -> int:
     """Fetches what is missing; what is there is checked."""
+    from agent.app.serving import with_profile
     from agent.cli.progress import DownloadBar, ProgressLine
+    from agent.core.errors import ModelFileError
     from agent.server.download import obtain
 
     models = _models()
@@ -80,6 +85,9 @@ def run_pull(arguments: argparse.Namespace) -> int:
                 path = obtain(
                     file, models.folder, order=models.sources, progress=DownloadBar(file.file, line)
                 )
+            except ModelFileError as error:
+                line.end()
+                raise ModelFileError(error.message, with_profile(error.hint, profile.name)) from error
             except BaseException:
                 line.end()
                 raise

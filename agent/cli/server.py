@@ -162,13 +162,15 @@ def run_command(arguments: argparse.Namespace) -> int:
     from agent.core.errors import ExitCode
     from agent.resources import config_folder, expand_home, profiles_folder
     from agent.server.argv import Places, command_for
+    from agent.server.missing import is_downloadable
     from agent.server.profile_files import load_profile
 
     profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
     capabilities = _capabilities(arguments, profile, settings.server.binary)
     folder = expand_home(arguments.models) if arguments.models else settings.models.folder
-    files = [file.path_in(folder) for file in profile.model_files]
+    files_by_path = {file.path_in(folder): file for file in profile.model_files}
+    files = list(files_by_path)
     command = command_for(
         profile,
         capabilities,
@@ -193,7 +195,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     if command.refusals:
         return int(ExitCode.USAGE)
     for file in (file for file in files if not file.is_file()):
-        print(f"note: {file} is not there yet; see `agent model pull {profile.name}`", file=sys.stderr)
+        known = files_by_path[file]
+        remedy = f"see `agent model pull {profile.name}`" if is_downloadable(known) else "supply it yourself"
+        print(f"note: {file} is not there yet; {remedy}", file=sys.stderr)
     for path in (profile.chat_template_file, profile.api_key_file, profile.slot_save_path):
         if path and not expand_home(path).exists():
             print(f"note: {path} is not there, and without it the server ends at once", file=sys.stderr)
@@ -201,6 +205,11 @@ def run_command(arguments: argparse.Namespace) -> int:
         print(f"note: for {capabilities.name}", file=sys.stderr)
     if profile.engine == "embedded":
         print("note: this profile is served inside the program, without a command line", file=sys.stderr)
+    if profile.engine == "llama-server" and not profile.api_key_file:
+        print(
+            "note: `agent server start` adds a key file by itself, and closes CORS where the server can",
+            file=sys.stderr,
+        )
     print(command.one_line + "\n" if arguments.one_line else command.script, end="")
     return 0
 

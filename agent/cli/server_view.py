@@ -109,6 +109,7 @@ def run_open(arguments: argparse.Namespace) -> int:
 def run_fit(arguments: argparse.Namespace) -> int:
     """Prints what a profile would take, before anything is started or downloaded."""
     from agent.config.load import find_project_root, load_settings
+    from agent.core.errors import ModelFileError
     from agent.resources import cache_folder, config_folder, profiles_folder
     from agent.server.fit_report import fit_report, render_fit
     from agent.server.hardware import detect_hardware
@@ -117,11 +118,16 @@ def run_fit(arguments: argparse.Namespace) -> int:
     profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
     models = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings.models.folder
     headers = None
-    if arguments.online and not all(file.path_in(models).is_file() for file in profile.model_files):
-        from agent.server.distant_header import headers_from_hub
+    try:
+        if arguments.online and not all(file.path_in(models).is_file() for file in profile.model_files):
+            from agent.server.distant_header import headers_from_hub
 
-        headers = headers_from_hub(profile, cache_folder() / "headers")
-    report = fit_report(profile, models, detect_hardware(models), headers=headers)
+            headers = headers_from_hub(profile, cache_folder() / "headers")
+        report = fit_report(profile, models, detect_hardware(models), headers=headers)
+    except ModelFileError as error:
+        from agent.app.serving import with_profile
+
+        raise ModelFileError(error.message, with_profile(error.hint, arguments.profile)) from error
     if arguments.json:
         import json
         from dataclasses import asdict

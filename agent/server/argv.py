@@ -64,6 +64,7 @@ def _add_network(build: Builder) -> None:
     port = (profile.port if places.port is None else places.port) or DEFAULT_PORT
     build.add("--host", host, "reachable from this machine only" if _is_local(host) else "where it listens")
     build.add("--port", port, "the port of the API and of its web page")
+    own_key = f"set api_key_file in a profile of your own: `agent profile new NAME --from {profile.name}`"
     if profile.api_key_file:
         key_file = str(Path(profile.api_key_file).expanduser())
         build.add_or_warn("api_key_file", "--api-key-file", key_file, "who may use it; one key a line")
@@ -71,7 +72,7 @@ def _add_network(build: Builder) -> None:
         build.warn(
             "open-server",
             f"everybody who can reach this machine can use the server: it listens on {host} without a key",
-            "set api_key_file in the profile, or host = 127.0.0.1",
+            f"{own_key}, or host = 127.0.0.1",
         )
     # Its default lets every web page in the person's browser send requests.
     origins = profile.cors_origins or web_address(host, port)
@@ -82,7 +83,7 @@ def _add_network(build: Builder) -> None:
             build.warn(
                 "cors",
                 f"any page in a browser on this machine can use the server: {build.server} cannot close that",
-                "set api_key_file in the profile",
+                own_key,
             )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agent.core.errors import ModelFileError
 from agent.core.private_folder import make_private_folder
+from agent.server.missing import how_to_get
 from agent.server.profile import HubSource, ModelFile, Profile
 from agent.server.sources import QUIET_HUB, Means, SourceFailedError, describe_on_hub, hub_order
 
@@ -41,7 +42,7 @@ def headers_from_hub(
 def _header(file: ModelFile, folder: Path, means: Means, header_bytes: int) -> Path:
     sources = [source for source in file.sources if isinstance(source, HubSource)]
     if not sources:
-        raise ModelFileError(f"{file.file} has no source on Hugging Face", "get it with `agent model pull`")
+        raise ModelFileError(f"{file.file} has no source on Hugging Face", how_to_get(file))
     reasons = []
     for source in sources:
         try:

@@ -13,6 +13,7 @@ from typing import Literal
 from agent.core.errors import ModelFileError
 from agent.core.private_folder import make_private_folder
 from agent.server.locks import FileLock, released_at_end
+from agent.server.missing import how_to_get, is_downloadable
 from agent.server.profile import FileSource, HubSource, ModelFile, Source
 from agent.server.sources import (
     CancelledError,
@@ -71,6 +72,8 @@ def verify(wanted: ModelFile, path: Path, progress: Progress = silent, force: bo
         ModelFileError: it is missing, incomplete, or has another sha256.
     """
     remove = f"remove it (`agent model rm`, or delete {path}) and get it again with `agent model pull`"
+    if not is_downloadable(wanted):
+        remove = f"put the right file at {path}, or name this one in a profile of your own"
     try:
         size = path.stat().st_size
         if wanted.bytes is not None and size != wanted.bytes:
@@ -167,7 +170,7 @@ def locate(wanted: ModelFile, folder: Path, progress: Progress = silent) -> Path
     status = status_of_file(wanted, folder)
     of = f" of {wanted.bytes}" if wanted.bytes else ""
     missing = f"is missing: only {status.bytes}{of} bytes are there" if status.bytes else "is not there"
-    raise ModelFileError(f"the model file {path} {missing}", "get it with `agent model pull`")
+    raise ModelFileError(f"the model file {path} {missing}", how_to_get(wanted, path))
 
 
 def remove_files(wanted: ModelFile, folder: Path) -> list[Path]:
@@ -244,6 +247,9 @@ def _accept(fetch: Fetch, path: Path) -> None:
 
 
 def _missing(wanted: ModelFile, path: Path, reasons: Sequence[str]) -> ModelFileError:
+    if not is_downloadable(wanted):
+        tried = "; ".join(reasons) or "its profile names no source for it"
+        return ModelFileError(f"cannot get the model file {wanted.file}: {tried}", how_to_get(wanted, path))
     tried = "; ".join(reasons) if reasons else "no source is listed or allowed for it"
     by_hand = f"put the file there yourself: {path}"
     checksum = f" (sha256 {wanted.sha256})" if wanted.sha256 else ""

@@ -18,6 +18,7 @@ from agent.server.fit_suggest import (
 )
 from agent.server.gguf import read_model
 from agent.server.hardware import Hardware
+from agent.server.missing import how_to_get
 from agent.server.model_shape import ModelShape, shape_of
 from agent.server.profile import ModelFile, Profile
 
@@ -193,10 +194,11 @@ def _find(file: ModelFile, models_folder: Path, headers: Mapping[str, Path]) -> 
     if file.file in headers:
         return headers[file.file]
     size = f"; it has {shown_size(file.bytes)}" if file.bytes else ""
-    raise ModelFileError(
-        f"the model file {file.path_in(models_folder)} is not there{size}",
-        "get it with `agent model pull`, or plan with its header alone: `agent server fit --online`",
-    )
+    path = file.path_in(models_folder)
+    hint = how_to_get(file, path)
+    if any(source.kind == "hub" for source in file.sources):
+        hint += ", or plan with its header alone: `agent server fit PROFILE --online`"
+    raise ModelFileError(f"the model file {path} is not there{size}", hint)
 
 
 def _gpu_layers(

@@ -41,6 +41,15 @@ def test_server_that_fails_says_so_with_its_last_words(home: Path, capsys: pytes
     assert capsys.readouterr().out == "the disk is on fire\n"
 
 
+def test_server_that_fails_is_kept_and_its_words_are_said_once(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["mcp", "add", "bad", "--", "nosuchcmd"]) == 1
+    assert "it is kept all the same; `agent mcp remove bad` takes it out" in capsys.readouterr().err
+    assert run(["mcp", "test", "bad"]) == 1
+    assert capsys.readouterr().err.count("cannot start nosuchcmd") == 1
+
+
 def test_values_of_secrets_are_never_shown(home: Path, capsys: pytest.CaptureFixture[str]):
     add("fake")
     for command in (

@@ -57,6 +57,33 @@ def test_script_has_one_flag_a_line_and_says_what_is_missing(capsys: pytest.Capt
     assert "note: for llama.cpp" in notes
 
 
+def test_command_says_what_the_program_adds_when_it_starts_a_server_itself(
+    capsys: pytest.CaptureFixture[str],
+):
+    assert run(["server", "command", "gemma4-31b-dflash"]) == 0
+    notes = capsys.readouterr().err
+    assert "note: `agent server start` adds a key file by itself" in notes
+    assert "`agent profile new NAME --from gemma4-31b-dflash`" in notes
+
+
+def test_file_that_has_no_source_is_for_the_person_to_supply(home: Path, capsys: pytest.CaptureFixture[str]):
+    text = 'engine = "llama-server"\n[target]\nfile = "own.gguf"\n'
+    profile(home, "mine", text)
+    for command in (["model", "pull", "mine"], ["server", "fit", "mine"]):
+        assert run(command) == ExitCode.MODEL_FILE
+        told = capsys.readouterr().err
+        assert f"put it at {home / 'data' / 'models' / 'own.gguf'}" in told
+        assert "`agent profile new NAME --from mine`" in told
+        assert "model pull" not in told
+
+
+def test_fit_of_a_missing_file_names_the_profile_in_its_hint(capsys: pytest.CaptureFixture[str]):
+    assert run(["server", "fit", "gemma4-31b"]) == ExitCode.MODEL_FILE
+    told = capsys.readouterr().err
+    assert "`agent model pull gemma4-31b`" in told
+    assert "`agent server fit gemma4-31b --online`" in told
+
+
 def test_what_the_server_cannot_do_is_bad_usage_and_prints_no_command(capsys: pytest.CaptureFixture[str]):
     assert run(["server", "command", "qwen3.6-27b-dflash-speed", "--dialect", "llama.cpp"]) == ExitCode.USAGE
     output, notes = capsys.readouterr()

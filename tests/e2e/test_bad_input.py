@@ -18,6 +18,8 @@ pytestmark = pytest.mark.timeout(300)
 FINISH = call("finish", answer="Done.")
 WRITE = call("write", path="made.txt", content="made\n")
 
+HUB = 'sources = [{ kind = "hub", repo = "maker/model" }]\n'
+
 
 def can_mount() -> bool:
     words = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o size=16k tmpfs /mnt"]
@@ -52,7 +54,7 @@ def test_model_file_that_is_another_one(place: Place, content: bytes, line: str,
     models.mkdir(parents=True)
     (models / "tiny.gguf").write_bytes(content)
     digest = hashlib.sha256(b"hello").hexdigest()
-    place.profile("mine", f'[target]\nfile = "tiny.gguf"\nsha256 = "{digest}"\nbytes = 13\n')
+    place.profile("mine", f'[target]\nfile = "tiny.gguf"\nsha256 = "{digest}"\nbytes = 13\n{HUB}')
     done = place.run("run", "-p", "Hello", "--profile", "mine")
     assert done.code == 6
     assert f"agent: {models / 'tiny.gguf'} {line}" in done.err
@@ -63,7 +65,7 @@ def test_download_that_stopped_half_way(place: Place):
     models = place.folder / "data" / "models"
     models.mkdir(parents=True)
     digest = "0" * 64
-    place.profile("mine", f'[target]\nfile = "tiny.gguf"\nsha256 = "{digest}"\nbytes = 100\n')
+    place.profile("mine", f'[target]\nfile = "tiny.gguf"\nsha256 = "{digest}"\nbytes = 100\n{HUB}')
     (models / "tiny.gguf.part").write_bytes(b"x" * 40)
     done = place.run("run", "-p", "Hello", "--profile", "mine")
     assert done.code == 6
