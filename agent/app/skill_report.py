@@ -28,15 +28,16 @@ def listed(workspace: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def as_lines(report: Mapping[str, Any]) -> list[str]:
-    """The skills as a table."""
-    rows = report["skills"]
-    width = max((len(row["name"]) for row in rows), default=0)
-    lines = []
-    for row in rows:
-        origin = row["origin"] if row["trusted"] else f"{row['origin']}, not trusted"
-        lines.append(f"{row['name']:<{width}}  {origin:<8}  {one_line(row['description'], 100)}")
-    return lines
+def as_rows(report: Mapping[str, Any], longest: int) -> list[tuple[str, str, str]]:
+    """Name, origin and description of each skill, a description of at most `longest` characters."""
+    return [
+        (
+            row["name"],
+            row["origin"] if row["trusted"] else f"{row['origin']}, not trusted",
+            one_line(row["description"], longest),
+        )
+        for row in report["skills"]
+    ]
 
 
 def remarks(report: Mapping[str, Any]) -> list[str]:

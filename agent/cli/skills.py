@@ -5,6 +5,10 @@ import os
 import sys
 from pathlib import Path
 
+# Characters of a description; the standard allows 1024.
+_LONGEST_ON_A_TERMINAL = 200
+_LONGEST_ELSEWHERE = 2000
+
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds `skills` with its actions."""
@@ -42,7 +46,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def list_skills(arguments: argparse.Namespace) -> int:
     """Prints all skills; what is wrong with any goes to stderr."""
-    from agent.app.skill_report import as_lines, listed, remarks
+    from agent.app.skill_report import as_rows, listed, remarks
+    from agent.cli.columns import in_columns
+    from agent.cli.wrapping import terminal_width, wrapped
 
     report = listed(Path.cwd(), os.environ)
     if arguments.json:
@@ -50,8 +56,10 @@ def list_skills(arguments: argparse.Namespace) -> int:
 
         print(json.dumps(report, indent=2, ensure_ascii=False))
         return 0
-    for line in as_lines(report):
-        print(line)
+    width = terminal_width(sys.stdout)
+    rows = as_rows(report, _LONGEST_ON_A_TERMINAL if width else _LONGEST_ELSEWHERE)
+    for line, row in zip(in_columns(rows), rows, strict=True):
+        print(wrapped(line, width, hang=len(line) - len(row[-1])))
     for line in remarks(report):
         print(line, file=sys.stderr)
     return 0

@@ -45,6 +45,15 @@ def test_list_names_skills_on_stdout_and_trouble_on_stderr(project: Path, capsys
     assert "\x07" not in out + err
 
 
+def test_list_has_whole_descriptions_where_it_goes_to_no_terminal(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
+    text = " ".join(["word"] * 150) + " end"
+    write_skill(project / ".agents/skills/long", f"---\nname: long\ndescription: {text}\n---\nDo it.\n")
+    agent("skills", "list")
+    assert text in capsys.readouterr().out
+
+
 def test_list_as_json_has_what_is_left_out_and_why(project: Path, capsys: pytest.CaptureFixture[str]):
     write_skill(project / ".agents/skills/bad", "---\nname: [\n---\n")
     write_skill(project / ".agents/skills/deploy")
