@@ -268,16 +268,22 @@ def _finish(
         _write(request, result, folder)
     if request.json == "-":
         print(as_json(result), end="")
-    say(f"report: {request.html or folder.path / 'report.html'}")
+    if result.measured:
+        say(f"report: {request.html or folder.path / 'report.html'}")
+    if result.is_interrupted:
+        say("interrupted")
 
 
 def _write(request: BenchRequest, result: BenchResult, folder: ReportFolder) -> None:
-    html, text = as_html(result), as_json(result)
+    text = as_json(result)
     if request.json not in ("", "-"):
         write_text(Path(request.json).absolute(), text)
+    write_text(folder.path / "result.json", text)
+    if not result.measured:
+        return
+    html = as_html(result)
     if request.html:
         write_text(request.html.absolute(), html)
-    write_text(folder.path / "result.json", text)
     write_text(folder.path / "report.html", html)
 
 

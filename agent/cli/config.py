@@ -10,7 +10,7 @@ WIDEST_VALUE = 48
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds `config` with `show`, `path` and `set`."""
+    """Adds `config` with `show`, `path`, `set` and `unset`."""
     parser = subparsers.add_parser("config", help="show and change settings", description=__doc__)
     parser.set_defaults(func=run_show, json=False, explain=False)
     actions = parser.add_subparsers(metavar="ACTION")
@@ -28,6 +28,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     change.add_argument("key", metavar="KEY", help="such as limits.max_steps")
     change.add_argument("value", metavar="VALUE", help="lists: items with commas between, or a TOML array")
     change.set_defaults(func=run_set)
+
+    back = actions.add_parser("unset", help="take one setting out of your file: its default holds again")
+    back.add_argument("key", metavar="KEY", help="such as limits.max_steps")
+    back.set_defaults(func=run_unset)
 
 
 def run_show(arguments: argparse.Namespace) -> int:
@@ -66,6 +70,15 @@ def run_set(arguments: argparse.Namespace) -> int:
 
     path, value = set_user_value(arguments.key, arguments.value, os.environ)
     print(f"{arguments.key} = {show_value(value)} in {path}", file=sys.stderr)
+    return 0
+
+
+def run_unset(arguments: argparse.Namespace) -> int:
+    """Takes one value out of the person's file and confirms it."""
+    from agent.config.edit import unset_user_value
+
+    path, was_set = unset_user_value(arguments.key, os.environ)
+    print(f"{arguments.key} is {'no longer' if was_set else 'not'} set in {path}", file=sys.stderr)
     return 0
 
 

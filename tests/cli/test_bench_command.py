@@ -107,6 +107,18 @@ def test_server_that_is_not_there_leaves_the_figures_of_the_other(
     assert f"127.0.0.1:{gone.port} failed: no server answers" in out
 
 
+def test_without_any_figure_there_is_no_report(
+    place: Path, scripted_server: StartServer, capsys: pytest.CaptureFixture[str]
+):
+    gone = scripted_server()
+    gone.close()
+    assert run(["bench", "--url", gone.url, *SHORT]) == 5
+    out, err = capsys.readouterr()
+    assert "nothing was measured" in out
+    assert "report:" not in err
+    assert [path.name for path in report_folder(place).glob("*.*")] == ["result.json"]
+
+
 def test_own_prompts_are_sent(place: Path, scripted_server: StartServer):
     (place / "story.md").write_text("Tell me a story.", "utf-8")
     server = scripted_server(ALWAYS)

@@ -169,3 +169,11 @@ def test_the_commands_import_nothing_heavy_until_they_run() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_unset_goes_back_to_the_default(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agent("config", "set", "limits.max_steps", "7")
+    assert agent("config", "unset", "limits.max_steps") == 0
+    assert "limits.max_steps is no longer set in " in capsys.readouterr().err
+    agent("config", "show")
+    assert " default" in lines_about("limits.max_steps", capsys.readouterr().out)[0]

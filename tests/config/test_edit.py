@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from agent.config.edit import set_user_value
+from agent.config.edit import set_user_value, unset_user_value
 from agent.core.errors import UsageError
 from tests.config.conftest import Home
 
@@ -107,3 +107,24 @@ def test_a_place_that_cannot_be_written_is_one_line(home: Home) -> None:
     home.user_file.parent.write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match="cannot create the folder"):
         set_user_value("profile", "x", home.environment)
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("limits.max_steps", "max_steps = 3\n"), ("profile", 'profile = "a"  # the fast one\n')]
+)
+def test_a_value_is_taken_out_and_the_rest_stays(home: Home, key: str, line: str) -> None:
+    home.user(WRITTEN)
+    assert unset_user_value(key, home.environment) == (home.user_file, True)
+    assert home.user_file.read_text("utf-8") == WRITTEN.replace(line, "")
+
+
+def test_a_value_that_is_not_there_changes_nothing(home: Home) -> None:
+    home.user(WRITTEN)
+    assert unset_user_value("limits.max_tokens", home.environment) == (home.user_file, False)
+    assert home.user_file.read_text("utf-8") == WRITTEN
+
+
+def test_a_misspelt_key_cannot_be_taken_out(home: Home) -> None:
+    with pytest.raises(UsageError, match="max_stepps") as raised:
+        unset_user_value("limits.max_stepps", home.environment)
+    assert "limits.max_steps" in raised.value.hint
