@@ -142,6 +142,8 @@ def add(arguments: argparse.Namespace) -> int:
 
 def _folder(*, in_project: bool) -> Path:
     from agent.config.load import find_project_root
-    from agent.resources import config_folder
+    from agent.resources import config_folder, ensure_private_folder
 
-    return find_project_root(Path.cwd()) / ".agents/skills" if in_project else config_folder() / "skills"
+    if in_project:
+        return find_project_root(Path.cwd()) / ".agents/skills"
+    return ensure_private_folder(config_folder()) / "skills"

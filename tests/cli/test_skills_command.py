@@ -65,6 +65,11 @@ def test_list_as_json_has_what_is_left_out_and_why(project: Path, capsys: pytest
     assert "YAML" in report["skipped"][0]["reason"]
 
 
+def test_a_folder_for_settings_that_a_new_skill_makes_is_for_its_owner_only(project: Path):
+    agent("skills", "new", "mine", "--user")
+    assert (project.parent / "config").stat().st_mode & 0o777 == 0o700
+
+
 def test_new_skill_is_shown_and_valid(project: Path, capsys: pytest.CaptureFixture[str]):
     assert agent("skills", "new", "mine", "--user", "--description", "Does mine.") == 0
     path = Path(capsys.readouterr().out.strip())
