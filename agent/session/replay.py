@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from agent.core.events import Event, Rewound, TurnStarted
+from agent.core.events import Event, Rewound, SessionStarted, TurnStarted
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
 
@@ -29,7 +29,9 @@ def still_there(events: Iterable[Event]) -> list[Event]:
             turn += 1
             begins[turn] = len(kept)
         elif isinstance(event, Rewound) and event.what != "files" and event.to_turn in begins:
-            del kept[begins[event.to_turn] :]
+            at = begins[event.to_turn]
+            # A server that came up during such a turn is still the one of this session.
+            kept[at:] = [one for one in kept[at:] if isinstance(one, SessionStarted)]
             begins = {number: at for number, at in begins.items() if number < event.to_turn}
         kept.append(event)
     return kept

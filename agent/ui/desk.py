@@ -183,8 +183,8 @@ class Desk:
 
     async def redraw(self) -> None:
         """Shows the conversation as the session has it now."""
-        self.bridge.clear()
-        await self.live.show_past()
+        await self.live.show_past(self.bridge.clear)
+        self.refresh()
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> Worker[None]:
         """Runs `work` beside the screen; what goes wrong becomes a line in the conversation."""

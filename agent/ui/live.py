@@ -47,6 +47,7 @@ class LiveSession:
         self.has_failed = False
         self._commands = 0
         self._follower: asyncio.Task[None] | None = None
+        self._held: list[Event] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -130,18 +131,33 @@ class LiveSession:
     async def _follow(self, handle: SessionHandle) -> None:
         began = self._clock()
         async for event in handle.events():
+            if self._held is not None:
+                self._held.append(event)
+                continue
             self._show(event)
             if self._clock() - began > LONGEST_HOLD_SECONDS:
                 await asyncio.sleep(0)
                 began = self._clock()
 
-    async def show_past(self) -> None:
-        """Replays what the session recorded so far."""
+    async def show_past(self, clear: Callable[[], None] = lambda: None) -> None:
+        """Replays what the session recorded so far, after `clear`.
+
+        What comes in meanwhile is shown after it, and only if it is not in the record already.
+        """
         if self.handle is None:
             return
+        self._held = []
         try:
-            events = await self.handle.command("history", {})
+            events = list(await self.handle.command("history", {}) or ())
+            await asyncio.sleep(0)  # what is on its way to the screen arrives
         except AgentError:
-            return
+            events = None
+        finally:
+            held, self._held = self._held, None
+        if events is not None:
+            clear()
         for event in events or ():
             self._replay(event)
+        for event in held:
+            if event not in (events or ()):
+                self._show(event)

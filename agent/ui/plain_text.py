@@ -5,17 +5,21 @@ from typing import TextIO
 
 from agent.core.events import (
     CheckFinished,
+    CompactionFinished,
+    CompactionStarted,
     Event,
     ModeChanged,
     Notice,
     Prefill,
     ReasoningDelta,
+    Rewound,
     ServerState,
     TextDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
 )
+from agent.ui.change_text import change_text
 from agent.ui.conversation.text import visible
 from agent.ui.meter import accepted_length
 from agent.ui.text import count, one_line, rate, share
@@ -74,6 +78,8 @@ class PlainWriter:
             return f"check {'passed' if event.passed else 'failed'}: {one_line(event.command)}"
         if isinstance(event, Notice):
             return visible(event.text) if event.level == "info" else f"{event.level}: {visible(event.text)}"
+        if isinstance(event, Rewound | CompactionStarted | CompactionFinished):
+            return f"({visible(change_text(event))})"
         if isinstance(event, ModeChanged):
             return f"(mode {event.mode})"
         return _closing(event) if isinstance(event, TurnFinished) else ""

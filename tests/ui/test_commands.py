@@ -9,7 +9,7 @@ from agent.app.accounts import ContextPart, ContextReport
 from agent.app.rewinding import RewindPoint, RewindResult
 from agent.app.switching import ProfileSwitch, ServerPanel
 from agent.core.errors import UsageError
-from agent.core.events import Notice, UserMessageAdded
+from agent.core.events import Notice, PrefixBroken, Rewound, UserMessageAdded
 from agent.ui.commands.reports import context_text, server_text
 from agent.ui.request_text import coloured_diff
 from agent.ui.screens.page import PageScreen
@@ -21,6 +21,8 @@ POINTS = [
     RewindPoint(turn=1, first_line="write it", started=0.0, changed=("a.py",)),
     RewindPoint(turn=2, first_line="explain it", started=0.0, changed=()),
 ]
+
+BACK = Rewound(to_turn=1, what="both", restored=("a.py",))
 
 
 def rig_with(**services: Any) -> Rig:
@@ -37,7 +39,7 @@ async def test_rewind_asks_for_the_message_and_what_goes_back_and_returns_the_me
     rig = rig_with(
         rewind_points=POINTS,
         rewind=RewindResult(to_turn=1, what="both", prompt="write it", restored=("a.py",)),
-        history=[UserMessageAdded(text="an older one")],
+        history=[UserMessageAdded(text="an older one"), BACK],
     )
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
@@ -49,7 +51,22 @@ async def test_rewind_asks_for_the_message_and_what_goes_back_and_returns_the_me
         assert ("rewind", {"to_turn": 1, "what": "both"}) in rig.handle.commands
         assert rig.app.prompt.text == "write it"
         assert isinstance(rig.conversation.events[0], UserMessageAdded)
-        assert rig.lines == ["Back to before turn 1. put back: a.py"]
+        assert rig.conversation.events == [UserMessageAdded(text="an older one"), BACK]
+
+
+async def test_what_going_back_tells_is_on_the_redrawn_screen_once():
+    anew = PrefixBroken(cause="the conversation went back to before turn 1")
+    header = Notice(text="a header")
+    rig = rig_with(history=[header, BACK, anew])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(header, BACK, anew)
+        desk = rig.app.desk
+        assert desk is not None
+        await desk.redraw()
+        rig.handle.emit(Notice(text="news"))
+        await rest(pilot)
+        assert rig.conversation.events == [header, BACK, anew, Notice(text="news")]
 
 
 async def test_a_message_that_changed_no_file_offers_only_the_conversation():

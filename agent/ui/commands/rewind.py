@@ -63,11 +63,6 @@ async def _go_back(host: Host, turn: int, what: str) -> None:
     if what != "files":
         await host.redraw()
         host.give_back(str(getattr(result, "prompt", "")))
-    restored, deleted = getattr(result, "restored", ()), getattr(result, "deleted", ())
-    parts = [f"put back: {', '.join(restored)}"] if restored else []
-    parts += [f"removed: {', '.join(deleted)}"] if deleted else []
-    parts += [f"left {path}: {reason}" for path, reason in getattr(result, "left", ())]
-    host.tell(f"Back to before turn {turn}. {'; '.join(parts)}".strip())
 
 
 COMMANDS = (

@@ -1,7 +1,18 @@
 """Events that are worth one quiet row."""
 
-from agent.core.events import CheckFinished, Notice, PrefixBroken, Retry, SessionStarted, TurnFinished
+from agent.core.events import (
+    CheckFinished,
+    CompactionFinished,
+    CompactionStarted,
+    Notice,
+    PrefixBroken,
+    Retry,
+    Rewound,
+    SessionStarted,
+    TurnFinished,
+)
 from agent.core.stats import StepStats
+from agent.ui.change_text import change_text
 from agent.ui.conversation.line import Span
 from agent.ui.conversation.notes import Note
 from agent.ui.text import count, duration, rate, share
@@ -42,6 +53,14 @@ def remark(event: PrefixBroken | Retry | Notice) -> Note:
             note = Note(sign, ((first, style),), style=style)
             note.body, note.shown_rows = more, 4
             return note
+
+
+def change(event: Rewound | CompactionStarted | CompactionFinished) -> Note:
+    """The conversation is another one from here on."""
+    note = Note("↶" if isinstance(event, Rewound) else "·", ((change_text(event), "quiet"),))
+    if isinstance(event, CompactionFinished):
+        note.body = event.summary
+    return note
 
 
 def turn(event: TurnFinished) -> Note:

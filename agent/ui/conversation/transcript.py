@@ -10,11 +10,14 @@ from agent.core.events import (
     ApprovalSettled,
     AssistantReplied,
     CheckFinished,
+    CompactionFinished,
+    CompactionStarted,
     Event,
     Notice,
     PrefixBroken,
     ReasoningDelta,
     Retry,
+    Rewound,
     SessionStarted,
     StepStarted,
     TextDelta,
@@ -161,6 +164,8 @@ class Transcript:
                 self._append(summaries.session(event))
             case PrefixBroken() | Retry() | Notice():
                 self._append(summaries.remark(event))
+            case Rewound() | CompactionStarted() | CompactionFinished():
+                self._append(summaries.change(event))
             case TurnFinished():
                 self._turn_finished(event)
             case _:
