@@ -111,6 +111,14 @@ def test_no_network_is_needed_for_a_server_on_this_machine(place: Place, scripte
     assert place.run("run", "-p", "Hello", environment=dict.fromkeys(names, "http://127.0.0.1:9")).code == 0
 
 
+def test_check_that_cannot_start_is_told_before_the_model_works(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(WRITE, FINISH).url)
+    done = place.run("run", "-p", "Write", "--check", "nosuchcmd --all", "--max-steps", "2")
+    warning = done.err.index("warning: the check cannot start: ")
+    assert "nosuchcmd" in done.err[warning:].splitlines()[0]
+    assert warning < done.err.index("• write")
+
+
 def test_state_folder_that_cannot_be_written_to(place: Place, scripted_server: StartServer):
     place.use(scripted_server(FINISH).url)
     (place.folder / "file").write_text("", "utf-8")
