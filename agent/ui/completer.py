@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent.core.errors import AgentError
-from agent.ui.commands.catalogue import choices
+from agent.ui.commands.catalogue import CustomCommand, choices, custom_choices
 from agent.ui.entry.completion import Completable, mention, with_folders
 from agent.ui.entry.fuzzy import best
 from agent.ui.widgets.menu import Choice, Menu
@@ -13,6 +13,7 @@ MOST_FILES = 40
 FRESH_SECONDS = 15.0
 
 ListFiles = Callable[[], Awaitable[Sequence[str]]]
+ListCommands = Callable[[], Awaitable[Sequence[CustomCommand]]]
 
 
 class Completer:
@@ -25,11 +26,15 @@ class Completer:
         self,
         menu: Menu,
         list_files: ListFiles,
+        list_commands: ListCommands,
         is_current: Callable[[Completable], bool],
         clock: Callable[[], float],
     ) -> None:
         self._menu = menu
         self._list_files = list_files
+        self._list_commands = list_commands
+        self._custom: Sequence[CustomCommand] = ()
+        self._custom_at: float | None = None
         self._is_current = is_current
         self._clock = clock
         self._names: Sequence[str] = ()
@@ -39,9 +44,23 @@ class Completer:
         if target is None:
             self._menu.close()
         elif target.kind == "command":
-            self._menu.open(choices(target.query), target)
+            await self._complete_command(target)
         else:
             await self._complete_file(target)
+
+    async def _complete_command(self, target: Completable) -> None:
+        """Built-in commands at once; those of the project and the person's own as soon as they are known."""
+        self._menu.open([*choices(target.query), *custom_choices(target.query, self._custom)], target)
+        if self._custom_at is not None and self._clock() - self._custom_at <= FRESH_SECONDS:
+            return
+        try:
+            rows = await self._list_commands()
+        except AgentError:
+            return
+        self._custom, self._custom_at = rows, self._clock()
+        added = custom_choices(target.query, rows)
+        if added and self._is_current(target):
+            self._menu.open([*choices(target.query), *added], target)
 
     async def _complete_file(self, target: Completable) -> None:
         if not self._names:

@@ -17,7 +17,7 @@ from agent.core.handle import MODES, Answer, SessionFacts, SessionMode
 from agent.ui import actions
 from agent.ui.attention import signal
 from agent.ui.bridge import Bridge, Conversation
-from agent.ui.commands.catalogue import looks_like_command
+from agent.ui.commands.catalogue import CustomCommand, looks_like_command
 from agent.ui.completer import Completer
 from agent.ui.entry.completion import Completable, completable
 from agent.ui.host import AppHost
@@ -64,7 +64,9 @@ class Desk:
             clock=app.clock,
         )
         self.host = AppHost(app, self)
-        self._completer = Completer(app.menu, self._list_files, self._is_current, app.clock)
+        self._completer = Completer(
+            app.menu, self._list_files, self._list_commands, self._is_current, app.clock
+        )
         self._frames = app.set_interval(FRAME_SECONDS, self.refresh, pause=True)
         app.set_interval(IDLE_SECONDS, self.refresh)
 
@@ -210,6 +212,10 @@ class Desk:
 
     def _is_current(self, target: Completable) -> bool:
         return completable(self._app.prompt.before_cursor) == target
+
+    async def _list_commands(self) -> list[CustomCommand]:
+        rows = await self.live.service("commands")
+        return [CustomCommand(str(row.name), str(row.summary), str(row.takes)) for row in rows or ()]
 
     async def _list_files(self) -> list[str]:
         files = await self.live.service("files", limit=100_000)

@@ -1,16 +1,18 @@
 """What follows a slash and is no command of the interface may be a custom one, or a skill."""
 
 import io
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from agent.core.events import TurnFinished
 from agent.core.stats import StepStats
-from agent.ui.commands.catalogue import looks_like_command
+from agent.ui.commands.catalogue import CustomCommand, custom_choices, looks_like_command
 from agent.ui.options import Opening, UiOptions
 from agent.ui.plain import run_plain
 from tests.fakes.fake_handle import FakeHandle
+from tests.ui.rig import Rig, rest, settle, type_text
 
 DONE = TurnFinished(reason="done", answer="ok", detail="", steps=1, stats=StepStats())
 
@@ -67,3 +69,28 @@ async def test_what_nobody_knows_names_the_closest_command():
 )
 def test_only_a_name_behind_the_slash_is_a_command(text: str, is_command: bool):
     assert looks_like_command(text) is is_command
+
+
+@dataclass
+class Row:
+    name: str
+    summary: str
+    takes: str
+
+
+async def test_custom_commands_and_skills_are_in_the_menu():
+    rows = [
+        Row("review", "look at a change", ""),
+        Row("fix", "mend an issue", "number"),
+        Row("help", "x", ""),
+    ]
+    rig = Rig(handles=[FakeHandle(services={"commands": rows})])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/revi")
+        await rest(pilot)
+        chosen = rig.app.menu.choice
+        assert chosen is not None
+        assert (chosen.value, chosen.note) == ("/review", "look at a change")
+    known = [CustomCommand(row.name, row.summary, row.takes) for row in rows]
+    assert [one.value for one in custom_choices("", known)] == ["/review", "/fix "]

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent.core.errors import UsageError
 from agent.ui.commands import look, machine, rewind, session
@@ -131,6 +132,30 @@ def choices(query: str, limit: int = 40) -> list[Choice]:
         names = [*aliases, *names] if query in alias_of else [*names, *aliases]
     found = list(dict.fromkeys(alias_of.get(name, name) for name in names))
     return [choice(by_name[name]) for name in found]
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCommand:
+    """One that the project or the person brought along. `takes` names its arguments, empty without any."""
+
+    name: str
+    summary: str
+    takes: str
+
+
+def custom_choices(query: str, known: Sequence[CustomCommand], limit: int = 40) -> list[Choice]:
+    """Custom commands and skills that fit what was typed after the slash."""
+    taken = {name for command in ALL for name in (command.name, *command.aliases)}
+    by_name = {one.name: one for one in known if one.name not in taken}
+    found = [by_name[name] for name in best(query, list(by_name), limit)]
+    return [
+        Choice(
+            f"/{one.name} " if one.takes else f"/{one.name}",
+            one_line(f"/{one.name} {one.takes}".rstrip(), 40),
+            one_line(one.summary, 100),
+        )
+        for one in found
+    ]
 
 
 def choice(command: Command) -> Choice:
