@@ -17,6 +17,7 @@ from agent.app.compacting import compact_if_full
 from agent.app.engine import Engine, why_gone
 from agent.app.live import LiveSession
 from agent.app.opening import opened
+from agent.app.server_watch import watch_server
 from agent.app.services import SessionServices
 from agent.app.serving import Serving, choose
 from agent.app.switching import without_draft
@@ -60,6 +61,7 @@ class InteractiveSession:
         self._live = live
         self._services = SessionServices(live)
         self._driver: asyncio.Task[None] | None = None
+        self._watch = asyncio.create_task(watch_server(live))
         self._closed = False
         self._tidied = False
         self._delivered = False
@@ -136,6 +138,7 @@ class InteractiveSession:
         if self._closed:
             return
         self._closed = True
+        self._watch.cancel()
         self._live.inbox.take_back()
         self.cancel()
         driver = self._driver

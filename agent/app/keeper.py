@@ -7,7 +7,7 @@ from agent.app.background import in_background
 from agent.app.engine import Engine
 from agent.app.serving import Serving
 from agent.core.errors import AgentError, ServerError
-from agent.core.events import Event, ServerState
+from agent.core.events import Event, Notice, ServerState
 
 
 def is_gone(engine: Engine) -> bool:
@@ -53,6 +53,7 @@ class EngineKeeper:
         if engine is not None:
             if not await in_background(lambda: is_gone(engine)):
                 return engine
+            self._emit(Notice(text="the server was stopped from outside; it is started again"))
             await self._let_go()
         self.start()
         if self._starting is None:

@@ -17,6 +17,7 @@
 | `sessions` | | a list of `SessionSummary`, newest first |
 | `rename` | `title` | the title as kept |
 | `skills`, `skill`, `commands`, `expand`, `init` | | see `agent.app.extension_services` |
+| `mcp` | | a list of `McpRow`: what the connected MCP servers offer |
 | `session_rules` | | rules that answers added to this session, as text |
 | `forget_rule` | `rule` | takes one of them out again |
 | `compact` | `instruction`: what to keep above all (optional) | a `Compaction`; takes a while |
@@ -24,6 +25,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agent.app.accounts import ContextReport, account_for
@@ -39,6 +41,7 @@ from agent.app.turn_log import TurnRow
 from agent.core.cancel import unless_cancelled
 from agent.core.errors import UsageError
 from agent.core.events import Event
+from agent.core.outside_text import one_line
 from agent.resources import state_folder
 from agent.session.catalogue import SessionSummary, session_folders, summarise
 from agent.session.diffs import session_diff
@@ -49,6 +52,14 @@ from agent.session.undo import UndoResult, undo
 
 _LONGEST_TITLE = 200
 Service = Callable[[Mapping[str, Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class McpRow:
+    """A tool of an MCP server, by the name that the model uses."""
+
+    tool: str
+    description: str
 
 
 class SessionServices:
@@ -79,6 +90,7 @@ class SessionServices:
             "commands": extensions.commands,
             "expand": extensions.expand,
             "init": extensions.init,
+            "mcp": self._mcp,
             "session_rules": permissions.session_rules,
             "forget_rule": permissions.forget_rule,
         }
@@ -190,6 +202,9 @@ class SessionServices:
         title = " ".join(_text(arguments, "title").split())[:_LONGEST_TITLE]
         self._live.record.store.append({"type": "title", "title": title})
         return title
+
+    async def _mcp(self, _: Mapping[str, Any]) -> list[McpRow]:
+        return [McpRow(tool.name, one_line(tool.description, 100)) for tool in self._live.mcp.tools]
 
     async def _compact(self, arguments: Mapping[str, Any]) -> Compaction:
         live = self._live

@@ -13,9 +13,12 @@ from typing import Any, Literal
 
 import pytest
 
+from agent.app.server_watch import look_once
 from agent.app.serving import Serving, choose
 from agent.config.load import LoadedSettings
 from agent.core.events import Notice
+from agent.resources import runtime_folder
+from agent.server import process
 from tests.app.talk import Talk, extends, records_in, talking
 from tests.server.gguf_models import dense
 
@@ -99,6 +102,31 @@ async def test_a_server_killed_in_mid_reply_is_started_again_and_its_key_stays_s
         assert (await talk.turn("two")).answer == "Still here."
     assert "the key is [redacted]" in [record.get("text") for record in records_in(homes / "state")]
     assert not managed.servers()
+
+
+async def test_a_server_that_somebody_stopped_is_seen_while_nothing_runs_and_its_new_start_is_told(
+    managed: Managed,
+):
+    managed.profile(PLAIN)
+    managed.script(TRIAL, "Hello.")
+    async with managed.talking() as talk:
+        await talk.turn("one")
+        live = talk.session._live
+        await look_once(live)
+        assert talk.session.facts.server == "ready"
+        managed.script(TRIAL, "Back.")
+        engine = live.keeper.engine
+        assert engine is not None
+        record = engine.serving.record_of(engine.endpoint)
+        assert record is not None
+        await process.stop_server(record, runtime_folder())
+        await look_once(live)
+        await look_once(live)
+        assert talk.session.facts.server == "stopped"
+        assert (await talk.turn("two")).answer == "Back."
+        notices = [event.text for event in talk.of("notice")]
+        assert "the server was stopped from outside; it is started again" in notices
+        assert [event.state for event in talk.of("server_state")].count("stopped") == 1
 
 
 async def test_a_draft_that_does_not_pay_is_told_once_with_the_remedy(managed: Managed, homes: Path):
