@@ -87,7 +87,8 @@ class Server:
         """Ends at once, whatever other threads are doing."""
         sys.stderr.flush()
         if exit_signal:
-            os.kill(os.getpid(), exit_signal)
+            # To this very thread: another one would leave time to end with the code below.
+            signal.raise_signal(exit_signal)
         os._exit(exit_code)
 
     def _bind(self) -> Any:
