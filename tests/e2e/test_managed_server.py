@@ -111,7 +111,8 @@ def test_server_killed_in_mid_stream_is_started_again_and_the_turn_goes_on(manag
     assert [event["cause"] for event in done.records if event["type"] == "retry"] == [
         "the server was started again"
     ]
-    [notice] = [event["text"] for event in done.records if event["type"] == "notice"]
+    notices = [event["text"] for event in done.records if event["type"] == "notice"]
+    [notice] = [text for text in notices if text.startswith("the server of profile 'mine' is gone")]
     assert notice.startswith("the server of profile 'mine' is gone: it was killed")
     [record] = server_records(managed)
     assert record["pid"] != killed
