@@ -18,6 +18,10 @@ DEFAULT_LINES = 400
 MAX_BYTES = 16 * 1024
 MAX_LINE_CHARACTERS = 2000
 MAX_ENTRIES = 200
+AS_ABOVE = "unchanged, as shown above."
+LEAST_REPEATED_CHARACTERS = 300
+"""Shorter results are shown again: the answer that nothing changed would save nothing."""
+
 COUNTED_BYTES = 8 * 1024 * 1024
 """Up to this size the number of lines is told, beyond it only that there are more."""
 
@@ -79,7 +83,16 @@ def _shown_file(params: ReadParams, path: Path, context: ToolContext) -> str:
     except OSError as error:
         raise RefusalError(f"{name} cannot be read: {reason(error)}.") from None
     context.ledger.record(path)
-    return presentable(result)
+    result = presentable(result)
+    if len(result) >= LEAST_REPEATED_CHARACTERS and context.is_in_view(name, result):
+        return f"{name}{_which_lines(result)}: {AS_ABOVE}"
+    return result
+
+
+def _which_lines(result: str) -> str:
+    """Which lines a part of a file is, and how it goes on; nothing for a whole file."""
+    last = result.rpartition("\n")[2]
+    return f" {last}" if last.startswith("(lines ") else ""
 
 
 def _lenient(errors: str) -> str:

@@ -12,6 +12,7 @@ from agent.app.conversation import Setting, tools_for
 from agent.app.engine import Engine, open_engine
 from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.glance import RepoGlance
+from agent.app.in_view import is_in_view
 from agent.app.keeper import EngineKeeper
 from agent.app.live import LiveSession, Relay
 from agent.app.mcp import open_mcp
@@ -182,6 +183,7 @@ def _gate(workspace: Path, serving: Serving, record: SessionRecord, rules: Rules
         emit=lambda _: None,
         environment=tool_environment(serving.key_variables()),
         shell_timeout_seconds=settings.limits.shell_seconds,
+        is_in_view=lambda name, text: is_in_view(record.conversation.messages, workspace, name, text),
     )
     return PersonGate(
         workspace=workspace,

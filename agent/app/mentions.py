@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.app.approvals import PersonGate
@@ -122,7 +122,8 @@ class Attacher:
         if await asyncio.to_thread(path.is_dir):
             return await asyncio.to_thread(_listing, path, self.workspace)
         params = ReadParams(path=mention.path, start=mention.first, lines=mention.lines)
-        result = await tool.run(params, self.gate.context)
+        # Whoever names a file again wants it looked at again, so it is shown whole.
+        result = await tool.run(params, replace(self.gate.context, is_in_view=lambda name, text: False))
         if result.is_error:
             self._tell(f"@{mention.path} is not attached: {result.model_text}")
             return None

@@ -63,7 +63,8 @@ class ToolContext:
 
     `workspace` is the resolved root that file paths are relative to. `emit` shows live output to
     people. `spill_folder` takes output that is too long for the model. `environment` is the full
-    environment for child processes.
+    environment for child processes. `is_in_view` says of a file's name and the numbered lines that `read`
+    shows of it, whether the model has all of them before it already.
     """
 
     workspace: Path
@@ -72,6 +73,7 @@ class ToolContext:
     emit: Callable[[str], None]
     environment: Mapping[str, str] = field(default_factory=dict)
     shell_timeout_seconds: float = 120.0
+    is_in_view: Callable[[str, str], bool] = lambda name, text: False
 
 
 class CallsAnother(Protocol):
