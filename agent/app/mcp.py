@@ -16,6 +16,7 @@ from agent.permissions.rules import Rules, parse_rules
 from agent.resources import state_folder
 
 if TYPE_CHECKING:
+    from agent.mcp.catalogue import Catalogue
     from agent.mcp.config import ServerSpec
     from agent.mcp.pool import Pool
 
@@ -35,9 +36,13 @@ class ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundServers:
-    """All servers that may be used in a folder, by name, and lines about those that may not."""
+    """All servers that may be used in a folder, by name, and lines about those that may not.
+
+    `off` are the names of those that the configuration switches off.
+    """
 
     specs: "tuple[ServerSpec, ...]" = ()
+    off: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -48,6 +53,8 @@ class McpServers:
     tools: tuple[Tool, ...] = ()
     pool: "Pool | None" = None
     rules: Rules = field(default_factory=Rules)
+    catalogue: "Catalogue | None" = None
+    off: tuple[str, ...] = ()
 
     def with_tools(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
         """All tools, those of MCP before the last, which ends a task."""
@@ -95,7 +102,7 @@ def _prepare(
     for notice in found.notices:
         report(notice)
     if not found.specs:
-        return McpServers()
+        return McpServers(off=found.off)
     from agent.mcp.catalogue import Catalogue
     from agent.mcp.connection import Surroundings
     from agent.mcp.pool import Pool
@@ -105,7 +112,7 @@ def _prepare(
     catalogue = Catalogue(pool, report=report)
     # Looking for tools is part of having configured the server; calls are asked about one by one.
     rules = parse_rules(allow=("mcp_find",), source="the MCP servers of this session")
-    return McpServers(catalogue.tools, pool, rules)
+    return McpServers(catalogue.tools, pool, rules, catalogue, found.off)
 
 
 def find_servers(workspace: Path, settings: Settings, environment: Mapping[str, str]) -> FoundServers:
@@ -118,17 +125,23 @@ def find_servers(workspace: Path, settings: Settings, environment: Mapping[str, 
 
     specs: dict[str, ServerSpec] = {}
     notices: list[str] = []
+    off: set[str] = set()
     for spec in _of_the_project(find_project_root(workspace), environment, notices):
-        specs[spec.name] = spec
+        if spec.enabled:
+            specs[spec.name] = spec
+        else:
+            off.add(spec.name)
     for name, server in settings.mcp.servers.items():
         specs.pop(name, None)
+        off.discard(name)
         if not server.enabled:
+            off.add(name)
             continue
         try:
             specs[name] = parse_server(name, server.model_dump(), "configuration")
         except UsageError as error:
             notices.append(error.message)
-    return FoundServers(tuple(specs[name] for name in sorted(specs)), tuple(notices))
+    return FoundServers(tuple(specs[name] for name in sorted(specs)), tuple(sorted(off)), tuple(notices))
 
 
 def _of_the_project(root: Path, environment: Mapping[str, str], notices: list[str]) -> "list[ServerSpec]":
@@ -150,7 +163,7 @@ def _of_the_project(root: Path, environment: Mapping[str, str], notices: list[st
             )
         return []
     notices += problems
-    return [spec for spec in specs if spec.enabled]
+    return specs
 
 
 def read_project_file(root: Path, environment: Mapping[str, str]) -> ProjectFile | None:

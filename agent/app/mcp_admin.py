@@ -67,14 +67,14 @@ def overview(workspace: Path) -> Overview:
     for spec in specs:
         remotes = known.tools(spec)
         tools = offered_tools(spec, remotes)[0] if remotes is not None else None
-        tokens = sum(_tokens(tool) for tool in tools) if tools is not None else None
+        tokens = sum(tool_tokens(tool) for tool in tools) if tools is not None else None
         rows.append(ServerRow(spec=spec, tools=None if tools is None else len(tools), tokens=tokens))
     pool = _pool(specs, workspace)
     catalogue = Catalogue(pool)
     return Overview(
         rows=tuple(rows),
         notices=notices,
-        prompt_tokens=_offer_tokens(catalogue),
+        prompt_tokens=offer_tokens(catalogue),
         is_direct=catalogue.is_direct,
         rate=last_prefill_rate(workspace),
     )
@@ -198,9 +198,9 @@ def _pool(specs: list[ServerSpec], workspace: Path, problems: list[str] | None =
     return Pool(specs, around, state=state_folder(), report=report)
 
 
-def _offer_tokens(catalogue: Catalogue) -> int:
+def offer_tokens(catalogue: Catalogue) -> int:
     if catalogue.is_direct:
-        return sum(_tokens(tool) for tool in catalogue.all())
+        return sum(tool_tokens(tool) for tool in catalogue.all())
     return sum(
         estimate(json.dumps([tool.name, tool.description, tool.params.model_json_schema()]))
         for tool in catalogue.tools
@@ -208,7 +208,7 @@ def _offer_tokens(catalogue: Catalogue) -> int:
     )
 
 
-def _tokens(tool: OfferedTool) -> int:
+def tool_tokens(tool: OfferedTool) -> int:
     return estimate(json.dumps([tool.name, tool.description, tool.schema], ensure_ascii=False)) + 10
 
 

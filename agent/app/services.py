@@ -17,7 +17,7 @@
 | `sessions` | | a list of `SessionSummary`, newest first |
 | `rename` | `title` | the title as kept |
 | `skills`, `skill`, `commands`, `expand`, `init` | | see `agent.app.extension_services` |
-| `mcp` | | a list of `McpRow`: what the connected MCP servers offer |
+| `mcp` | `name`, `action` (both optional) | see `agent.app.mcp_services` |
 | `session_rules` | | rules that answers added to this session, as text |
 | `forget_rule` | `rule` | takes one of them out again |
 | `compact` | `instruction`: what to keep above all (optional) | a `Compaction`; takes a while |
@@ -25,13 +25,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agent.app.accounts import ContextReport, account_for
 from agent.app.compacting import Compaction, compact
 from agent.app.extension_services import ExtensionServices
 from agent.app.live import LiveSession
+from agent.app.mcp_services import McpServices
 from agent.app.permission_services import PermissionServices
 from agent.app.person_shell import ShellRun, run_for_person
 from agent.app.rewinding import RewindPoint, RewindResult, rewind, rewind_points
@@ -41,7 +41,6 @@ from agent.app.turn_log import TurnRow
 from agent.core.cancel import unless_cancelled
 from agent.core.errors import UsageError
 from agent.core.events import Event
-from agent.core.outside_text import one_line
 from agent.resources import state_folder
 from agent.session.catalogue import SessionSummary, session_folders, summarise
 from agent.session.diffs import session_diff
@@ -54,14 +53,6 @@ _LONGEST_TITLE = 200
 Service = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class McpRow:
-    """A tool of an MCP server, by the name that the model uses."""
-
-    tool: str
-    description: str
-
-
 class SessionServices:
     """Runs services by name. What changes files or the conversation waits for no turn: it is refused."""
 
@@ -70,6 +61,7 @@ class SessionServices:
         self._running: set[asyncio.Task[Any]] = set()
         extensions = ExtensionServices(live.extensions)
         permissions = PermissionServices(live.gate, live.gate.rules)
+        mcp = McpServices(live.mcp, lambda: live.turns.prefill_rate(live.keeper.serving.profile.name))
         self._services: dict[str, Service] = {
             "turns": self._turns,
             "history": self._history,
@@ -90,7 +82,7 @@ class SessionServices:
             "commands": extensions.commands,
             "expand": extensions.expand,
             "init": extensions.init,
-            "mcp": self._mcp,
+            "mcp": mcp.mcp,
             "session_rules": permissions.session_rules,
             "forget_rule": permissions.forget_rule,
         }
@@ -202,9 +194,6 @@ class SessionServices:
         title = " ".join(_text(arguments, "title").split())[:_LONGEST_TITLE]
         self._live.record.store.append({"type": "title", "title": title})
         return title
-
-    async def _mcp(self, _: Mapping[str, Any]) -> list[McpRow]:
-        return [McpRow(tool.name, one_line(tool.description, 100)) for tool in self._live.mcp.tools]
 
     async def _compact(self, arguments: Mapping[str, Any]) -> Compaction:
         live = self._live

@@ -1,6 +1,6 @@
 """Tools of MCP servers as tools of ours: their names, what the model sees of them, and their results."""
 
-import base64
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,8 @@ from agent.core.errors import AgentError
 from agent.core.outside_text import tidy
 from agent.core.tool import Access, ToolContext, ToolResult
 from agent.mcp.config import ServerSpec
-from agent.mcp.connection import RemoteTool
+from agent.mcp.contents import LARGEST_CHARACTERS, Keep, as_text, kept_in, nothing_kept
+from agent.mcp.listing import RemoteTool
 from agent.mcp.pool import Pool
 from agent.mcp.schema import DESCRIPTION_CHARACTERS, UnfitSchemaError, problems_of, projected
 from agent.mcp.text import one_line, plain_name
@@ -23,8 +24,6 @@ BETWEEN = "__"
 """Stands between server and tool. No built-in tool has it in its name."""
 
 LONGEST_NAME = 64
-LARGEST_RESULT_CHARACTERS = 400_000
-"""More is cut here already; how much of it the model gets is the executor's business."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +89,11 @@ class McpTool:
         self._offered = offered
         self._pool = pool
 
+    def preview(self, params: Any, context: ToolContext) -> ToolResult | None:
+        """Why the call cannot succeed, so that nobody is asked about it; None where it may."""
+        server = self._offered.server
+        return ToolResult(switched_off(server), is_error=True) if self._pool.is_off(server) else None
+
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
         offered = self._offered
         arguments = params.root if isinstance(params, RootModel) else params
@@ -97,7 +101,13 @@ class McpTool:
             result = await self._pool.call(offered.server, offered.remote.name, arguments, context.emit)
         except AgentError as error:
             return ToolResult(error.message, is_error=True)
-        return as_result(offered.server, result)
+        keep = kept_in(context.spill_folder)
+        return await asyncio.to_thread(as_result, offered.server, result, keep)
+
+
+def switched_off(server: str) -> str:
+    """What the model is told of a server that a person switched off."""
+    return f"The user has switched off the MCP server {server}. Go on without it."
 
 
 def arguments_of(offered: OfferedTool) -> type[BaseModel]:
@@ -119,41 +129,15 @@ def arguments_of(offered: OfferedTool) -> type[BaseModel]:
     return Arguments
 
 
-def as_result(server: str, result: Any) -> ToolResult:
+def as_result(server: str, result: Any, keep: Keep = nothing_kept) -> ToolResult:
     """A server's `CallToolResult` for the model: text as it is, everything else named, marked as data."""
-    parts = [_described(block) for block in result.content[:1000]]
+    text = as_text(result.content, keep)
     structured = result.structured_content
     if structured is not None and not any(block.type == "text" for block in result.content):
-        parts.append(_as_json(structured))
-    text = tidy("\n".join(filter(None, parts))[:LARGEST_RESULT_CHARACTERS]).strip()
+        text = tidy(f"{text}\n{_as_json(structured)}"[:LARGEST_CHARACTERS]).strip()
     if not text:
         text = "It failed and said nothing about it." if result.is_error else "(no output)"
     return ToolResult(f"[data from the MCP server {server}]\n{text}", is_error=bool(result.is_error))
-
-
-def _described(block: Any) -> str:
-    if block.type == "text":
-        return block.text
-    if block.type in ("image", "audio"):
-        kind = f"{block.type} {one_line(block.mime_type or '', 60)}"
-        return f"[{kind}, {_decoded_size(block.data)} bytes, not shown]"
-    if block.type == "resource_link":
-        return f"[resource {one_line(block.name, 80)}: {one_line(str(block.uri), 300)}]"
-    resource = getattr(block, "resource", None)
-    if resource is None:
-        return f"[{one_line(str(block.type), 40)}, not shown]"
-    uri = one_line(str(resource.uri), 300)
-    text = getattr(resource, "text", None)
-    if text is not None:
-        return f"[resource {uri}]\n{text}"
-    return f"[resource {uri}, {_decoded_size(getattr(resource, 'blob', ''))} bytes, not shown]"
-
-
-def _decoded_size(data: str) -> int:
-    try:
-        return len(base64.b64decode(data, validate=False))
-    except ValueError:
-        return len(data)
 
 
 def _as_json(value: Any) -> str:

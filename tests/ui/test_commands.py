@@ -22,6 +22,7 @@ POINTS = [
     RewindPoint(turn=2, first_line="explain it", started=0.0, changed=()),
 ]
 
+NO_SERVER = "No MCP server is configured. `agent mcp add NAME -- COMMAND` adds one; /new then uses it."
 BACK = Rewound(to_turn=1, what="both", restored=("a.py",))
 
 
@@ -157,7 +158,7 @@ async def test_mcp_and_skills_are_plain_sentences_where_there_are_none():
         for line in ("/mcp", "/skills"):
             await run_line(pilot, rig, line)
             await rest(pilot)
-        assert rig.lines == ["No MCP server is connected.", "There is no skill here."]
+        assert rig.lines == [NO_SERVER, "There is no skill here."]
 
 
 async def test_the_keys_page_has_the_keys_of_the_conversation_too():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.errors import UsageError
-from agent.ui.commands import look, machine, rewind, session
+from agent.ui.commands import look, machine, mcp, rewind, session
 from agent.ui.commands.command import Command, Host
 from agent.ui.entry.fuzzy import best
 from agent.ui.keys import for_people
@@ -55,7 +55,7 @@ _TYPING = (
 
 HELP = Command(name="help", summary="this list, or one command", run=show_help, takes="[command]")
 ALL: Sequence[Command] = sorted(
-    (HELP, *session.COMMANDS, *rewind.COMMANDS, *machine.COMMANDS, *look.COMMANDS),
+    (HELP, *session.COMMANDS, *rewind.COMMANDS, *machine.COMMANDS, *mcp.COMMANDS, *look.COMMANDS),
     key=lambda command: command.name,
 )
 

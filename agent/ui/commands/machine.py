@@ -98,10 +98,6 @@ async def _session_rules(host: Host) -> list[str]:
         return []
 
 
-async def mcp(host: Host, argument: str) -> None:
-    await _page_of(host, "mcp", "MCP servers", argument, "No MCP server is connected.")
-
-
 async def skills(host: Host, argument: str) -> None:
     await _page_of(host, "skills", "Skills", argument, "There is no skill here.")
 
@@ -143,6 +139,5 @@ COMMANDS = (
         takes="[mode]",
         aliases=("mode",),
     ),
-    Command(name="mcp", summary="connected MCP servers and their tools", run=mcp),
     Command(name="skills", summary="skills that the model can use", run=skills),
 )
