@@ -6,18 +6,16 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agent.core.errors import AgentError
-from agent.core.tool import Access, FileDiff, ToolContext, ToolResult
+from agent.core.tool import Access, ToolContext, ToolResult
 from tools._description import description_of
+from tools._edit.change import Change, carry_out, diff_of
 from tools._edit.matching import Found, Match, find
-from tools._edit.nearest import nearest_region
+from tools._edit.misses import Misses, line_numbers, not_found, not_unique
 from tools._edit.prefixes import without_line_numbers
 from tools._text.encodings import presentable
-from tools._text.files import encoded, load_text, replace_file
+from tools._text.files import LARGE_BYTES, encoded, load_text
 from tools._text.line_ends import NormalisedText, normalise
 from tools._text.paths import RefusalError, resolve, shown
-from tools._text.truncation import shortened
-
-_LINES_NAMED = 10
 
 
 class EditParams(BaseModel):
@@ -34,66 +32,72 @@ class EditTool:
 
     def __init__(self) -> None:
         self.description = description_of(self.name)
+        self._misses = Misses()
 
     def preview(self, params: EditParams, context: ToolContext) -> ToolResult:
         """What `run` would give now, with nothing changed."""
         try:
-            planned = _plan(params, context)
+            planned = self._plan(params, context)
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
         return ToolResult(planned.said, diffs=(planned.diff,))
 
     async def run(self, params: EditParams, context: ToolContext) -> ToolResult:
         try:
-            return _edit(params, context)
+            if _is_large(params, context):
+                import asyncio
+
+                planned = await asyncio.to_thread(self._plan, params, context)
+            else:
+                planned = self._plan(params, context)
+            carry_out((planned,), context)
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
         except AgentError as error:  # the original could not be kept, so nothing was changed
             return ToolResult(error.message, is_error=True)
+        return ToolResult(planned.said, diffs=(planned.diff,))
+
+    def start_over(self) -> None:
+        """A fresh attempt at the task may make the mistakes of the one before."""
+        self._misses.forget()
+
+    def _plan(self, params: EditParams, context: ToolContext) -> Change:
+        """What the edit comes to, without doing it."""
+        path = resolve(context.workspace, params.path)
+        name = shown(context.workspace, path)
+        loaded = load_text(context.workspace, path)
+        before = loaded.decoded
+        known = require_fresh(path, name, context)
+        wanted = _Wanted.of(params)
+        content = NormalisedText(before.text)
+        found = wanted.find_in(content)
+        if found is None:
+            times = self._misses.count(name, params.old, content.text)
+            raise not_found(content, name, wanted.plain_old or wanted.old, wanted.new, times)
+        if not known and found.level != "exact":
+            raise RefusalError(
+                f"old was not found exactly in {name}, which you have not read. Read it first."
+            )
+        starts = [match.start for match in found.matches]
+        if len(starts) > 1 and not params.all:
+            raise not_unique(content, name, starts, self._misses.count(name, params.old, content.text))
+        text = content.with_replacements(map(_span, found.matches))
+        if text == before.text:
+            raise RefusalError(
+                f"Nothing changed: {name} already reads like new there. Go on with the next step."
+            )
+        note = "" if found.level == "exact" else f" ({found.level} differed and was adapted)"
+        return Change(
+            path=path,
+            before=loaded.data,
+            after=encoded(name, text, before.format),
+            status=loaded.status,
+            diff=diff_of(name, before.text, text),
+            said=f"Edited {name} at line {line_numbers(content, starts)}{note}.",
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    path: Path
-    data: bytes
-    diff: FileDiff
-    said: str
-
-
-def _edit(params: EditParams, context: ToolContext) -> ToolResult:
-    planned = _plan(params, context)
-    context.ledger.before_change(planned.path)
-    replace_file(context.workspace, planned.path, planned.data)
-    context.ledger.record(planned.path)
-    return ToolResult(planned.said, diffs=(planned.diff,))
-
-
-def _plan(params: EditParams, context: ToolContext) -> _Planned:
-    """What the edit comes to, without doing it."""
-    path = resolve(context.workspace, params.path)
-    name = shown(context.workspace, path)
-    _, before = load_text(context.workspace, path)
-    known = _require_fresh(path, name, context)
-    wanted = _Wanted.of(params)
-    content = NormalisedText(before.text)
-    found = wanted.find_in(content, name)
-    if not known and found.level != "exact":
-        raise RefusalError(f"old was not found exactly in {name}, which you have not read. Read it first.")
-    chosen = _chosen(found, content, name, params.all)
-    text = content.with_replacements((match.start, match.end, match.replacement) for match in chosen)
-    if text == before.text:
-        raise RefusalError(f"Nothing changed: {name} already reads like new there. Go on with the next step.")
-    lines = _line_numbers(content, chosen)
-    note = "" if found.level == "exact" else f" ({found.level} differed and was adapted)"
-    return _Planned(
-        path,
-        encoded(name, text, before.format),
-        FileDiff(name, presentable(before.text), presentable(text)),
-        f"Edited {name} at line {lines}{note}.",
-    )
-
-
-def _require_fresh(path: Path, name: str, context: ToolContext) -> bool:
+def require_fresh(path: Path, name: str, context: ToolContext) -> bool:
     """Whether the model has seen the file; raises if it has seen another version of it."""
     if context.ledger.seen(path) is None:
         return False
@@ -102,10 +106,25 @@ def _require_fresh(path: Path, name: str, context: ToolContext) -> bool:
     return True
 
 
+def _is_large(params: EditParams, context: ToolContext) -> bool:
+    try:
+        return (context.workspace / params.path.strip()).stat().st_size > LARGE_BYTES
+    except (OSError, ValueError):
+        return False
+
+
+def _span(match: Match) -> tuple[int, int, str]:
+    return match.start, match.end, match.replacement
+
+
 @dataclass(frozen=True, slots=True)
 class _Wanted:
+    """`plain_old` and `plain_new` are without line numbers, None where there are none."""
+
     old: str
     new: str
+    plain_old: str | None
+    plain_new: str | None
 
     @classmethod
     def of(cls, params: EditParams) -> "_Wanted":
@@ -113,45 +132,11 @@ class _Wanted:
             raise RefusalError("old is empty. Copy the text to replace from the file into old.")
         if params.old == params.new:
             raise RefusalError("Nothing changed: old and new are the same. Put the changed text into new.")
-        return cls(normalise(params.old), normalise(params.new))
+        old, new = normalise(params.old), normalise(params.new)
+        return cls(old, new, without_line_numbers(old), without_line_numbers(new))
 
-    def find_in(self, content: NormalisedText, name: str) -> Found:
+    def find_in(self, content: NormalisedText) -> Found | None:
         found = find(content.text, self.old, self.new)
-        if found:
+        if found or not self.plain_old:
             return found
-        plain_old = without_line_numbers(self.old)
-        if plain_old:
-            plain_new = without_line_numbers(self.new)
-            found = find(content.text, plain_old, self.new if plain_new is None else plain_new)
-        if found:
-            return found
-        raise RefusalError(self._not_found(content, name, plain_old or self.old))
-
-    def _not_found(self, content: NormalisedText, name: str, old: str) -> str:
-        if not content.text:
-            return f"{name} is empty. Use write to give it content."
-        region = nearest_region(content.text, old)
-        if region is None:
-            return f"old was not found in {name}, nor anything like it. Read the file first."
-        already = content.text.find(self.new) if self.new.strip() else -1
-        if already >= 0 and abs(content.line_of(already) - region.first) <= 1:
-            return (
-                f"old is not in {name}, but new is there already, at line {content.line_of(already)}. Go on."
-            )
-        lines = "\n".join(shortened(line, 300) for line in region.numbered().split("\n"))
-        return f"old was not found in {name}. The nearest lines are:\n{lines}\nCopy old exactly from there."
-
-
-def _chosen(found: Found, content: NormalisedText, name: str, every: bool) -> tuple[Match, ...]:
-    if len(found.matches) == 1 or every:
-        return found.matches
-    lines = _line_numbers(content, found.matches)
-    raise RefusalError(
-        f"old is {len(found.matches)} times in {name}, at lines {lines}. "
-        "Add neighbouring lines to old to make it unique, or set all."
-    )
-
-
-def _line_numbers(content: NormalisedText, matches: tuple[Match, ...]) -> str:
-    named = ", ".join(str(content.line_of(match.start)) for match in matches[:_LINES_NAMED])
-    return f"{named} and {len(matches) - _LINES_NAMED} more" if len(matches) > _LINES_NAMED else named
+        return find(content.text, self.plain_old, self.new if self.plain_new is None else self.plain_new)

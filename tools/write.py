@@ -1,16 +1,16 @@
 """Creating files, and replacing files that the model knows."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from agent.core.errors import AgentError
-from agent.core.tool import Access, FileDiff, ToolContext, ToolResult
+from agent.core.tool import Access, ToolContext, ToolResult
 from tools._description import description_of
+from tools._edit.change import Change, carry_out, diff_of
 from tools._edit.prefixes import cleaned_content, without_line_numbers
 from tools._text.encodings import DecodedText, TextFormat, presentable
-from tools._text.files import encoded, is_folder, load_text, replace_file
+from tools._text.files import LoadedText, encoded, is_folder, load_text
 from tools._text.line_ends import LF, dominant, normalise
 from tools._text.paths import RefusalError, reason, resolve, shown
 
@@ -40,57 +40,45 @@ class WriteTool:
 
     async def run(self, params: WriteParams, context: ToolContext) -> ToolResult:
         try:
-            return _write(params, context)
+            planned = _plan(params, context)
+            carry_out((planned,), context)
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
         except AgentError as error:  # the original could not be kept, so nothing was changed
             return ToolResult(error.message, is_error=True)
         except OSError as error:  # a name that is too long, a folder that may not be entered
             return ToolResult(f"{params.path} cannot be written: {reason(error)}.", is_error=True)
+        return ToolResult(planned.said, diffs=(planned.diff,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    path: Path
-    data: bytes
-    diff: FileDiff
-    said: str
-
-
-def _write(params: WriteParams, context: ToolContext) -> ToolResult:
-    planned = _plan(params, context)
-    context.ledger.before_change(planned.path)
-    replace_file(context.workspace, planned.path, planned.data)
-    context.ledger.record(planned.path)
-    return ToolResult(planned.said, diffs=(planned.diff,))
-
-
-def _plan(params: WriteParams, context: ToolContext) -> _Planned:
+def _plan(params: WriteParams, context: ToolContext) -> Change:
     """What the call comes to, without doing it."""
     path = resolve(context.workspace, params.path)
     name = shown(context.workspace, path)
     if is_folder(path):
         raise RefusalError(f"{name} is a folder. Give the path of a file in it.")
     content, removed = cleaned_content(path, params.content)
-    exists = path.exists()
-    data, before = load_text(context.workspace, path) if exists else (b"", DecodedText("", TextFormat()))
+    loaded: LoadedText | None = load_text(context.workspace, path) if path.exists() else None
+    before = loaded.decoded if loaded else DecodedText("", TextFormat())
     if removed and without_line_numbers(normalise(before.text)) is not None:
         content, removed = params.content, ""
     text = _with_line_ends_of(before.text, content)
     new_data = encoded(name, text, before.format)
-    if exists:
-        if new_data == data:
+    if loaded:
+        if new_data == loaded.data:
             raise RefusalError(
                 f"Nothing changed: {name} already has exactly this content. Go on with the next step."
             )
-        _require_known(path, name, data, context)
+        _require_known(path, name, loaded.data, context)
     lines = text.count(LF) + (not text.endswith(LF) and bool(text))
     note = f" {removed[:1].upper()}{removed[1:]} were removed." if removed else ""
-    return _Planned(
-        path,
-        new_data,
-        FileDiff(name, presentable(before.text) if exists else None, presentable(text)),
-        f"{'Replaced' if exists else 'Created'} {name}, {lines} lines.{note}",
+    return Change(
+        path=path,
+        before=loaded.data if loaded else None,
+        after=new_data,
+        status=loaded.status if loaded else None,
+        diff=diff_of(name, before.text if loaded else None, text),
+        said=f"{'Replaced' if loaded else 'Created'} {name}, {lines} lines.{note}",
     )
 
 

@@ -15,7 +15,10 @@ class MemoryLedger:
         return self.versions.get(path)
 
     def record(self, path: Path) -> None:
-        self.versions[path] = _version(path)
+        if path.exists():
+            self.versions[path] = _version(path)
+        else:
+            self.versions.pop(path, None)
 
     def is_stale(self, path: Path) -> bool:
         return path in self.versions and _version(path).sha256 != self.versions[path].sha256

@@ -1,7 +1,8 @@
-"""The ladder: exact text, then lines apart from trailing space, then lines apart from indentation.
+"""The ladder: exact text, then lines apart from trailing space, from indentation, from look-alikes.
 
-All texts have `\\n` line ends. The first step with any match is the answer, so that a looser one
-never competes with a stricter one.
+Look-alikes are typographic quotes, dashes, unusual spaces and other spellings of one character. All
+texts have `\\n` line ends. The first step with any match is the answer, so that a looser one never
+competes with a stricter one.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,10 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tools._edit.indentation import indentation_change
+from tools._edit.lookalikes import LookAlikes
 
-Level = Literal["exact", "trailing space", "indentation"]
+Level = Literal["exact", "trailing space", "indentation", "look-alike characters"]
 
 _SPACE = " \t\r\f\v"
+_COMPARED_LINE_PAIRS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ def find(text: str, old: str, new: str) -> Found | None:
     """All places of `old`, not overlapping, at the strictest level that has any.
 
     At the tolerant levels whole lines are compared, blank lines around `old` do not count, and `new`
-    is indented like the text that it replaces.
+    is indented like the text that it replaces. Lines that `new` repeats from `old` stay as the file
+    has them.
     """
     exact = tuple(_exact(text, at, old, new) for at in _occurrences(text, old))
     if exact:
@@ -43,11 +47,17 @@ def find(text: str, old: str, new: str) -> Found | None:
     if wanted is None:
         return None
     lines = _Lines(text)
-    matches = wanted.matches(lines, _without_trailing_space)
-    if matches:
-        return Found("trailing space", matches)
-    matches = wanted.matches(lines, _stripped)
-    return Found("indentation", matches) if matches else None
+    alike = LookAlikes()
+    rungs: tuple[tuple[Level, Callable[[str], str]], ...] = (
+        ("trailing space", _without_trailing_space),
+        ("indentation", _stripped),
+        ("look-alike characters", lambda line: alike.plain(line).strip()),
+    )
+    for level, key in rungs:
+        matches = wanted.matches(lines, key)
+        if matches:
+            return Found(level, matches)
+    return None
 
 
 def _exact(text: str, at: int, old: str, new: str) -> Match:
@@ -120,11 +130,30 @@ class _Block:
         reindent = indentation_change(self.old, lines.lines[first:after])
         if reindent is None:
             return None
-        replacement = "\n".join(reindent(line) for line in self.new)
+        replacement = "\n".join(self._merged(lines.lines[first:after], reindent))
         start, end = lines.span(first, after)
         if not replacement and end < len(lines.text):
             end += 1  # nothing takes the lines' place, so their line end goes too
         return Match(start, end, replacement)
+
+    def _merged(self, present: Sequence[str], reindent: Callable[[str], str]) -> list[str]:
+        """The new lines; those that were not meant to change as they are in the file."""
+        merged = [reindent(line) for line in self.new]
+        for ours, theirs in _unchanged(self.old, self.new):
+            merged[theirs] = present[ours]
+        return merged
+
+
+def _unchanged(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Positions of the lines that both have, in `old` and in `new`."""
+    if len(old) * len(new) > _COMPARED_LINE_PAIRS:
+        return [
+            (index, index) for index, (left, right) in enumerate(zip(old, new, strict=False)) if left == right
+        ]
+    from difflib import SequenceMatcher
+
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return [(block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)]
 
 
 def _without_trailing_space(line: str) -> str:

@@ -47,16 +47,16 @@ class NormalisedText:
         for span_start, span_end, replacement in replacements:
             start, end, middle = self._narrowed(span_start, span_end, normalise(replacement))
             parts.append(self.original[done : self._original_position(start)])
-            parts.append(middle.replace(LF, self._line_end_near(start, end)))
+            parts.append(middle.replace(LF, self._line_end_near(start, end)) if LF in middle else middle)
             done = self._original_position(end)
         parts.append(self.original[done:])
         return "".join(parts)
 
     def _narrowed(self, start: int, end: int, new: str) -> tuple[int, int, str]:
         old = self.text[start:end]
-        prefix = _shared(old, new)
+        prefix = shared_beginning(old, new)
         rest_old, rest_new = old[prefix:], new[prefix:]
-        suffix = _shared(rest_old[::-1], rest_new[::-1])
+        suffix = shared_end(rest_old, rest_new)
         return start + prefix, end - suffix, rest_new[: len(rest_new) - suffix]
 
     def _original_position(self, position: int) -> int:
@@ -74,9 +74,25 @@ class NormalisedText:
         return CRLF if at >= 0 and self._crlf[at] == next_end else LF
 
 
-def _shared(one: str, other: str) -> int:
+def shared_beginning(one: str, other: str) -> int:
     """How many characters two texts begin with in common."""
-    for index, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return index
-    return min(len(one), len(other))
+    low, high = 0, min(len(one), len(other))
+    while low < high:  # halving compares long texts in one go each time
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def shared_end(one: str, other: str) -> int:
+    """How many characters two texts end with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
