@@ -71,12 +71,12 @@ def run_bench(
         UsageError: a wrong profile, prompt file or combination, before anything is started.
         AgentError: a report cannot be written.
     """
-    prompts = _prompts(request)
+    prompts = prompts_of(request)
     chosen = contestants(request, lambda event: watch(Step(event.state, event.detail, 0, 0)), serve)
     folder = ReportFolder.create(
         ensure_private_folder(state_folder()) / "bench", datetime.now().strftime("%Y%m%d-%H%M%S")
     )
-    result = _empty_result(request, prompts, chosen)
+    result = empty_result(request, prompts, chosen)
     try:
         asyncio.run(_measure_all(request, prompts, chosen, result, folder, watch))
     finally:
@@ -98,12 +98,12 @@ def bench_briefly(
         UsageError: as `run_bench`.
         AgentError: a raw reply cannot be written.
     """
-    prompts = _prompts(request)
+    prompts = prompts_of(request)
     chosen = contestants(request, lambda event: watch(Step(event.state, event.detail, 0, 0)), serve)
     folder = ReportFolder.create(
         ensure_private_folder(state_folder()) / "bench", datetime.now().strftime("%Y%m%d-%H%M%S")
     )
-    result = _empty_result(request, prompts, chosen)
+    result = empty_result(request, prompts, chosen)
     asyncio.run(_measure_all(request, prompts, chosen, result, folder, watch))
     _remember(result, say)
     return result
@@ -155,7 +155,7 @@ def _fit_together(chosen: Sequence[ServedContestant]) -> bool:
     return len({one.serving.fingerprint for one in chosen if one.serving.is_managed}) <= 1
 
 
-def _prompts(request: BenchRequest) -> tuple[BenchPrompt, ...]:
+def prompts_of(request: BenchRequest) -> tuple[BenchPrompt, ...]:
     suites = request.suites or (() if request.prompt_files else ("coding",))
     found: list[BenchPrompt] = []
     for more in (*map(load_suite, suites), *map(load_prompt_file, request.prompt_files)):
@@ -169,7 +169,7 @@ def _free(identity: str, taken: set[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _empty_result(
+def empty_result(
     request: BenchRequest, prompts: Sequence[BenchPrompt], chosen: Sequence[ServedContestant]
 ) -> BenchResult:
     names = [*request.suites, *(path.name for path in request.prompt_files)] or ["coding"]
@@ -265,7 +265,7 @@ def _finish(
         # The table first: it is what is left if the disk is full.
         print(table(result), end="", file=sys.stderr if request.json == "-" else sys.stdout, flush=True)
     finally:
-        _write(request, result, folder)
+        write_reports(request, result, folder)
     if request.json == "-":
         print(as_json(result), end="")
     if result.measured:
@@ -274,7 +274,7 @@ def _finish(
         say("interrupted")
 
 
-def _write(request: BenchRequest, result: BenchResult, folder: ReportFolder) -> None:
+def write_reports(request: BenchRequest, result: BenchResult, folder: ReportFolder) -> None:
     text = as_json(result)
     if request.json not in ("", "-"):
         write_text(Path(request.json).absolute(), text)

@@ -20,12 +20,13 @@
 | `mcp` | `name`, `action` (both optional) | see `agent.app.mcp_services` |
 | `session_rules` | | rules that answers added to this session, as text |
 | `forget_rule` | `rule` | takes one of them out again |
+| `bench` | `options` (optional) | a `BenchRun`; events show it meanwhile, it takes a while |
 | `compact` | `instruction`: what to keep above all (optional) | a `Compaction`; takes a while |
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.app.accounts import ContextReport, account_for
 from agent.app.compacting import Compaction, compact
@@ -48,6 +49,9 @@ from agent.session.kept import load_kept
 from agent.session.replay import events_in, still_there
 from agent.session.store import load
 from agent.session.undo import UndoResult, undo
+
+if TYPE_CHECKING:
+    from agent.app.session_bench import BenchRun
 
 _LONGEST_TITLE = 200
 Service = Callable[[Mapping[str, Any]], Awaitable[Any]]
@@ -77,6 +81,7 @@ class SessionServices:
             "sessions": self._sessions,
             "rename": self._rename,
             "compact": self._compact,
+            "bench": self._bench,
             "skills": extensions.skills,
             "skill": extensions.skill,
             "commands": extensions.commands,
@@ -210,6 +215,13 @@ class SessionServices:
                 return await compact(live, engine, instruction)
             finally:
                 live.commands.discard(live.cancel)
+
+    async def _bench(self, arguments: Mapping[str, Any]) -> "BenchRun":
+        from agent.app.session_bench import bench_in_session, options_in
+
+        self._refuse_while_running("bench")
+        async with self._live.changing:
+            return await bench_in_session(self._live, options_in(arguments))
 
     def _refuse_while_running(self, name: str) -> None:
         if self._live.is_running or self._live.commands:

@@ -14,7 +14,7 @@ LONGEST_HOLD_SECONDS = 0.008
 """How long events may be shown before keys and paints get their turn."""
 
 CLOSE_SECONDS = 5.0
-_ENDED_BY_INTERRUPT = frozenset({"shell", "compact"})
+_ENDED_BY_INTERRUPT = frozenset({"shell", "compact", "bench"})
 
 
 class LiveSession:

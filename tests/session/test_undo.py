@@ -1,10 +1,6 @@
 """Undo gives back exactly what was there, or touches nothing."""
 
-import errno
 import os
-import stat
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,83 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.core.errors import AgentError, UsageError
+from agent.core.errors import UsageError
 from agent.session.catalogue import session_folders
 from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore, load
 from agent.session.undo import UndoRefusedError, plan_undo, undo
-
-Snapshot = dict[str, tuple]
-
-KILLED_UNDO = """
-import os, sys
-from pathlib import Path
-from agent.session.undo import undo
-left = int(sys.argv[3])
-def replace(source, destination):
-    global left
-    if left == 0:
-        os.kill(os.getpid(), 9)
-    left -= 1
-    os.replace(source, destination)
-undo(Path(sys.argv[1]), Path(sys.argv[2]), replace=replace)
-"""
-
-
-class Run:
-    """A session with changes, as the tools would make them."""
-
-    def __init__(self, state: Path, workspace: Path, task: str = "") -> None:
-        self.workspace = workspace
-        self.store = SessionStore.create(state, workspace, task=task)
-        self.ledger = SessionLedger(workspace, self.store.folder)
-
-    def write(self, name: str, data: bytes, mode: int | None = None) -> None:
-        path = self.workspace / name
-        self.ledger.before_change(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        if mode is not None:
-            path.chmod(mode)
-        self.ledger.record(path)
-
-    def delete(self, name: str) -> None:
-        self.ledger.before_change(self.workspace / name)
-        (self.workspace / name).unlink()
-        self.ledger.record(self.workspace / name)
-
-    def finish(self) -> str:
-        self.ledger.close()
-        self.store.close()
-        return self.store.id
-
-
-def snapshot(folder: Path) -> Snapshot:
-    found: Snapshot = {}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            found[name] = ("link", str(path.readlink()))
-        elif path.is_dir():
-            found[name] = ("folder",)
-        else:
-            found[name] = ("file", path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
-    return found
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    workspace = tmp_path / "work"
-    (workspace / "src").mkdir(parents=True)
-    (workspace / "src" / "a.py").write_bytes(b"a = 1\r\n\xff")
-    (workspace / "script").write_bytes(b"#!/bin/sh\n")
-    (workspace / "script").chmod(0o751)
-    return workspace
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    return tmp_path / "state"
+from tests.session.undo_rig import Run, Snapshot, snapshot
 
 
 def test_everything_is_as_before_after_undo_and_changed_again_after_a_second(
@@ -293,79 +218,6 @@ def test_nothing_to_undo_is_said(workspace: Path, state: Path) -> None:
     Run(state, workspace).finish()
     with pytest.raises(UsageError, match="nothing to undo"):
         undo(state, workspace)
-
-
-@pytest.mark.parametrize("fails_at", [0, 1, 2])
-def test_a_disk_that_fails_half_way_leaves_the_tree_as_it_was(
-    workspace: Path, state: Path, fails_at: int
-) -> None:
-    (workspace / "third").write_bytes(b"3")
-    run = Run(state, workspace)
-    run.write("made/created.py", b"new\n")
-    for name in ("src/a.py", "third", "script"):
-        run.write(name, b"changed\n")
-    run.finish()
-    before = snapshot(workspace)
-    calls = iter(range(10))
-
-    def replace(source: Path, destination: Path) -> None:
-        if next(calls) == fails_at:
-            raise OSError(errno.EROFS, "Read-only file system", str(destination))
-        source.replace(destination)
-
-    with pytest.raises(AgentError, match="Read-only file system"):
-        undo(state, workspace, replace=replace)
-    assert snapshot(workspace) == before
-    assert [folder.name for folder in session_folders(state, workspace)] == [run.store.id]
-
-
-def test_a_damaged_original_is_noticed_before_anything_changes(workspace: Path, state: Path) -> None:
-    run = Run(state, workspace)
-    run.write("script", b"new")
-    run.write("src/a.py", b"new")
-    run.finish()
-    for kept in (run.store.folder / "before").iterdir():
-        if kept.name != "index.jsonl":
-            kept.write_bytes(b"rotten")
-    before = snapshot(workspace)
-    with pytest.raises(AgentError, match="damaged"):
-        undo(state, workspace)
-    assert snapshot(workspace) == before
-
-
-def test_a_missing_original_is_named(workspace: Path, state: Path) -> None:
-    run = Run(state, workspace)
-    run.write("script", b"new")
-    run.finish()
-    for kept in (run.store.folder / "before").iterdir():
-        if kept.name != "index.jsonl":
-            kept.unlink()
-    with pytest.raises(UndoRefusedError, match="original is missing"):
-        undo(state, workspace)
-
-
-@pytest.mark.parametrize("replaced", [0, 1, 2])
-def test_an_undo_killed_half_way_can_be_finished_or_taken_back(
-    workspace: Path, state: Path, replaced: int
-) -> None:
-    run = Run(state, workspace)
-    before = snapshot(workspace)
-    for name in ("src/a.py", "script"):
-        run.write(name, b"new\n")
-    session = run.finish()
-    after = snapshot(workspace)
-    command = [sys.executable, "-c", KILLED_UNDO, str(state), str(workspace), str(replaced)]
-    assert subprocess.run(command, check=False).returncode in (0, -9)
-    if replaced < 2:
-        undo(state, workspace)  # the newest session is the undo that was killed
-        assert visible(workspace) == after
-    undo(state, workspace, session)
-    assert visible(workspace) == before
-
-
-def visible(workspace: Path) -> Snapshot:
-    """A killed undo cannot clear away what it had prepared."""
-    return {name: what for name, what in snapshot(workspace).items() if ".undo-" not in name}
 
 
 def test_undo_does_not_follow_a_folder_that_became_a_link(

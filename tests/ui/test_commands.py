@@ -102,13 +102,14 @@ async def test_compact_hands_the_instruction_over_and_says_what_hinders_it():
         assert rig.lines == ["not yet\nbegin a new one"]
 
 
-async def test_bench_names_the_command_where_the_session_does_not_measure():
-    rig = rig_with()
+async def test_bench_hands_its_options_on_and_leaves_the_telling_to_its_card():
+    rig = rig_with(bench=None)
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
-        await run_line(pilot, rig, "/bench")
+        await run_line(pilot, rig, "/bench --limit 1")
         await rest(pilot)
-        assert "agent bench small\n" in rig.lines[0]
+        assert rig.handle.commands == [("bench", {"options": "--limit 1"})]
+        assert rig.lines == []
 
 
 async def test_another_model_is_only_gone_over_to_after_its_cost_was_shown():

@@ -43,18 +43,8 @@ async def server(host: Host, argument: str) -> None:
 
 
 async def bench(host: Host, argument: str) -> None:
-    """The session's own measurement, where it has one."""
-    try:
-        result = await host.service("bench", options=argument)
-    except UsageError:
-        profile = host.facts.profile if host.facts else ""
-        command = f"agent bench {profile} {argument}".replace("  ", " ").strip()
-        host.tell(
-            "A measurement needs the server for itself. Let the turn end, then run elsewhere:\n"
-            f"{command}\n/turns shows the speed of every turn of this session."
-        )
-        return
-    host.show_page("Bench", as_text(result) or "Nothing was measured.")
+    """Its card in the conversation shows the figures as they come, and the table at the end."""
+    await host.service("bench", options=argument)
 
 
 async def permissions(host: Host, argument: str) -> None:
@@ -130,7 +120,14 @@ COMMANDS = (
         run=server,
         takes="[action]",
     ),
-    Command(name="bench", summary="measure this profile on this machine", run=bench, takes="[options]"),
+    Command(
+        name="bench",
+        summary="measure the server of this session",
+        run=bench,
+        takes="[options]",
+        help="--suite NAME, --runs N, --max-tokens N, --limit N. A message waits until it is done; "
+        "Esc ends it. `agent bench` compares profiles.",
+    ),
     Command(
         name="permissions",
         summary="what needs a question, or another mode",

@@ -1,0 +1,201 @@
+"""What is typed on the main screen: lines, history, drafts, pastes, completion, keys."""
+
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from agent.core.events import (
+    TurnFinished,
+)
+from agent.core.stats import StepStats
+from agent.ui.screens.page import PageScreen
+from agent.ui.screens.picker import PickerScreen
+from tests.fakes.fake_handle import FakeHandle
+from tests.ui.rig import Rig, rest, settle, type_text
+
+DONE = TurnFinished(reason="done", answer="fine", detail="", steps=1, stats=StepStats())
+
+
+async def test_keys_that_come_in_one_burst_keep_their_order():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        for key in ["a", "b", "backspace", "c", "enter", "d", "left", "e"]:
+            rig.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await rest(pilot)
+        assert rig.handle.prompts == ["ac"]
+        assert rig.app.prompt.text == "ed"
+
+
+@pytest.mark.parametrize("key", ["ctrl+j", "shift+enter"])
+async def test_a_new_line_has_keys_of_its_own(key: str):
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("a", key, "b", "enter")
+        await rest(pilot)
+        assert rig.handle.prompts == ["a\nb"]
+
+
+async def test_a_backslash_before_enter_makes_a_new_line():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("a", "backslash", "enter", "b", "enter")
+        await rest(pilot)
+        assert rig.handle.prompts == ["a\nb"]
+
+
+async def test_control_d_quits_only_when_nothing_is_typed():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("x", "left", "ctrl+d")
+        assert (rig.app.prompt.text, rig.handle.is_closed) == ("", False)
+        await pilot.press("ctrl+d")
+        await rest(pilot)
+    assert rig.handle.is_closed
+
+
+async def test_history_of_the_project_is_there_in_the_next_session(tmp_path: Path):
+    for step in ("first", "second"):
+        rig = Rig(options={"state_folder": tmp_path})
+        async with rig.app.run_test() as pilot:
+            await settle(pilot, rig)
+            if step == "first":
+                await type_text(pilot, "remember me")
+                await pilot.press("enter")
+                await rest(pilot)
+            else:
+                await pilot.press("up")
+                assert rig.app.prompt.text == "remember me"
+
+
+async def test_history_is_searched_with_control_r(tmp_path: Path):
+    (tmp_path / "history.jsonl").write_text('{"text": "make the tea"}\n{"text": "other"}\n', encoding="utf-8")
+    rig = Rig(options={"state_folder": tmp_path})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        assert isinstance(rig.app.screen, PickerScreen)
+        await type_text(pilot, "tea")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.app.prompt.text == "make the tea"
+
+
+async def test_a_draft_comes_back_after_a_crash(tmp_path: Path):
+    (tmp_path / "draft-999999999.json").write_text('{"text": "half", "pastes": {}}', encoding="utf-8")
+    rig = Rig(options={"state_folder": tmp_path})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        assert rig.app.prompt.text == "half"
+
+
+async def test_a_long_paste_is_folded_and_sent_whole():
+    rig = Rig()
+    text = "\n".join(str(number) for number in range(50))
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.post_message(events.Paste(text.replace("\n", "\r")))
+        await rest(pilot)
+        assert rig.app.prompt.text == "[paste 1: 50 lines]"
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.handle.prompts == [text]
+
+
+async def test_backspace_removes_a_whole_placeholder():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.post_message(events.Paste("x\n" * 50))
+        await pilot.press("backspace")
+        await rest(pilot)
+        assert rig.app.prompt.text == ""
+
+
+async def test_the_menu_completes_and_runs_a_command():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/hel")
+        await rest(pilot)
+        assert rig.app.menu.choice is not None
+        assert rig.app.menu.choice.value == "/help"
+        await pilot.press("enter")
+        await rest(pilot)
+        assert isinstance(rig.app.screen, PageScreen)
+        assert rig.handle.prompts == []
+
+
+async def test_a_command_typed_faster_than_its_menu_opens_is_run():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        for key in ["slash", *"copy", "enter"]:
+            rig.app.post_message(events.Key(key, "/" if key == "slash" else key if len(key) == 1 else None))
+        await rest(pilot)
+        assert rig.lines == ["There is no reply to copy yet."]
+
+
+async def test_escape_closes_the_menu_before_it_interrupts():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/")
+        await rest(pilot)
+        await pilot.press("escape")
+        assert (rig.app.menu.display, rig.handle.cancelled) == (False, 0)
+
+
+async def test_an_unknown_command_names_the_closest_one():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "/resme x")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert "did you mean /resume?" in rig.lines[0]
+
+
+async def test_a_path_at_the_beginning_is_a_message():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("/etc/hosts is wrong", "now")
+        assert rig.handle.prompts == ["/etc/hosts is wrong"]
+
+
+async def test_a_file_is_completed_after_an_at_sign():
+    rig = Rig(handles=[FakeHandle(services={"files": ["src/app.py", "src/other.py"]})])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "see @app")
+        await rest(pilot)
+        await pilot.press("enter")
+        await rest(pilot)
+        assert (rig.app.prompt.text, rig.handle.prompts) == ("see @src/app.py ", [])
+
+
+async def test_keys_can_be_given_other_meanings():
+    rig = Rig(options={"keys": {"send": "ctrl+s", "newline": "enter"}})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("a", "enter", "b", "ctrl+s")
+        await rest(pilot)
+        assert rig.handle.prompts == ["a\nb"]
+
+
+async def test_the_palette_runs_a_command():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        await type_text(pilot, "copy")
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.lines == ["There is no reply to copy yet."]
