@@ -102,13 +102,25 @@ async def test_a_process_in_the_background_may_go_on_printing(shell):
     assert (await shell("echo > go; cat result")).model_text == "survived\nexit code 0"
 
 
-async def test_what_runs_in_the_background_can_be_stopped(shell, tool: ShellTool):
-    wait_to_be_ended = "trap 'echo ended > down; exit' TERM; echo > up; while :; do sleep 0.1; done"
-    await shell(f"mkfifo up down; ({wait_to_be_ended}) & cat up")
+async def test_what_runs_in_the_background_can_be_stopped(shell, tool: ShellTool, workspace: Path):
+    wait_to_be_ended = "trap 'echo ended > result; exit' TERM; echo > up; while :; do sleep 0.1; done"
+    await shell(f"mkfifo up; ({wait_to_be_ended}) & cat up")
 
     tool.stop_background()
 
-    assert (await shell("cat down")).model_text == "ended\nexit code 0"
+    assert (workspace / "result").read_text(encoding="utf-8") == "ended\n"
+
+
+async def test_what_left_its_group_or_ignores_the_request_is_stopped_too(
+    shell, tool: ShellTool, workspace: Path
+):
+    await shell("mkfifo up; (trap '' TERM; echo > up; exec sleep 600) & echo $! > stubborn; cat up")
+    await shell("setsid sleep 600 > /dev/null 2>&1 & echo $! > elsewhere")
+
+    tool.stop_background()
+
+    for name in ("stubborn", "elsewhere"):
+        assert not is_running(int((workspace / name).read_text(encoding="utf-8")))
 
 
 async def test_output_of_a_process_substitution_is_not_lost(shell):

@@ -6,21 +6,36 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools._process.group import end_group, is_alive, quiet_environment
+from tools._process.environment import MARK, quiet_environment, telling_folder
+from tools._process.group import end_group, is_alive
 from tools._process.pipe import PipeReader
 
 _AFTER_EXIT_SECONDS = 0.5
 """Time for a process substitution such as `>(tee log)` to print what it still holds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What to run and where; `mark` is put on all processes of it, see `environment.MARK`."""
+
+    arguments: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    mark: str
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended. `leader` is its process id and the id of its process group."""
+    """How a command ended. `leader` is its process id and the id of its process group.
+
+    `folder` is where its shell was in the end, None if it did not tell.
+    """
 
     returncode: int
     timed_out: bool
     background: bool
     leader: int
+    folder: Path | None = None
 
 
 class NotStartedError(Exception):
@@ -31,17 +46,11 @@ class NotStartedError(Exception):
         self.cause = cause
 
 
-async def run_command(
-    arguments: Sequence[str],
-    folder: Path,
-    environment: Mapping[str, str],
-    seconds: float,
-    on_output: Callable[[bytes], None],
-) -> Outcome:
+async def run_command(command: Command, seconds: float, on_output: Callable[[bytes], None]) -> Outcome:
     """Runs a program in a session of its own, without a terminal or input to wait for.
 
     Returns when the program itself has ended, even if something that it started still holds its
-    output open. After `seconds`, or when cancelled, all of its process group is ended.
+    output open. After `seconds`, or when cancelled, all that it started is ended.
 
     Args:
         on_output: gets standard output and standard error in the order they were written.
@@ -49,15 +58,46 @@ async def run_command(
     Raises:
         NotStartedError: there is no such program or folder, or the arguments are impossible.
     """
+    told, telling = os.pipe()
+    try:
+        process, reading = await _started(command, telling)
+    except BaseException:
+        os.close(told)
+        raise
+    finally:
+        os.close(telling)
+    reader = PipeReader(reading, asyncio.get_running_loop(), on_output)
+    ended = background = False
+    try:
+        ended = await _ends_within(process, seconds)
+        if ended:
+            await _read_rest(reader)
+            background = is_alive(process.pid) or not reader.ended.is_set()
+        else:
+            await end_group(process, command.mark)
+            reader.drain()
+    except asyncio.CancelledError:
+        await end_group(process, command.mark)
+        raise
+    finally:
+        reader.close(keep_open=background)
+        folder = _told_folder(told)
+    return Outcome(process.returncode or 0, not ended, background, process.pid, folder)
+
+
+async def _started(command: Command, telling: int) -> tuple[asyncio.subprocess.Process, int]:
+    """The process, and the reading end of its output."""
     reading, writing = os.pipe()
+    environment = {**quiet_environment(command.environment), MARK: command.mark}
     try:
         process = await asyncio.create_subprocess_exec(
-            *arguments,
-            cwd=folder,
-            env=quiet_environment(environment),
+            *command.arguments,
+            cwd=command.folder,
+            env=telling_folder(environment, telling),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=writing,
             stderr=writing,
+            pass_fds=(telling,),
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -68,22 +108,19 @@ async def run_command(
         raise
     finally:
         os.close(writing)
-    reader = PipeReader(reading, asyncio.get_running_loop(), on_output)
-    ended = background = False
+    return process, reading
+
+
+def _told_folder(descriptor: int) -> Path | None:
+    """What the shell wrote when it ended. Closes the pipe."""
+    os.set_blocking(descriptor, False)
     try:
-        ended = await _ends_within(process, seconds)
-        if ended:
-            await _read_rest(reader)
-            background = is_alive(process.pid) or not reader.ended.is_set()
-        else:
-            await end_group(process)
-            reader.drain()
-    except asyncio.CancelledError:
-        await end_group(process)
-        raise
+        told = os.read(descriptor, 1 << 16)
+    except BlockingIOError:
+        told = b""
     finally:
-        reader.close(keep_open=background)
-    return Outcome(process.returncode or 0, not ended, background, process.pid)
+        os.close(descriptor)
+    return Path(os.fsdecode(told.removesuffix(b"\n"))) if told.startswith(b"/") else None
 
 
 async def _ends_within(process: asyncio.subprocess.Process, seconds: float) -> bool:

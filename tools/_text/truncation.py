@@ -42,7 +42,12 @@ class HeadAndTail:
         """All bytes so far; only meaningful while `complete`."""
         return bytes(self._head + self._tail)
 
-    def ends(self) -> tuple[str, str, int]:
+    def copy(self) -> "HeadAndTail":
+        other = HeadAndTail(self._head_limit, self._tail_limit)
+        other._head, other._tail, other.total = self._head[:], self._tail[:], self.total
+        return other
+
+    def ends(self) -> tuple[bytes, bytes, int]:
         """Beginning, end, and the number of bytes between them, cut at line ends where there are any."""
         head, tail = bytes(self._head), bytes(self._tail[-self._tail_limit :])
         head_cut = head.rfind(b"\n") + 1
@@ -50,7 +55,7 @@ class HeadAndTail:
             head = head[:head_cut]
         tail_cut = tail.find(b"\n", 0, -1) + 1
         tail = tail[tail_cut:] if tail_cut else tail.lstrip(bytes(range(0x80, 0xC0)))
-        return _decoded(head), _decoded(tail), self.total - len(head) - len(tail)
+        return head, tail, self.total - len(head) - len(tail)
 
 
 def readable(text: str) -> str:
@@ -65,7 +70,3 @@ def shortened(line: str, limit: int) -> str:
     if len(line) <= limit:
         return line
     return f"{line[:limit]}… (+{len(line) - limit} characters)"
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
