@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.app.questions import Questions
 from agent.config.load import find_project_root
 from agent.config.model import Settings
 from agent.core.errors import UsageError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agent.mcp.catalogue import Catalogue
     from agent.mcp.config import ServerSpec
     from agent.mcp.pool import Pool
+    from agent.mcp.sign_in import Signing
 
 MCP_FILE = ".mcp.json"
 _LARGEST_FILE_BYTES = 1024 * 1024
@@ -55,6 +57,7 @@ class McpServers:
     rules: Rules = field(default_factory=Rules)
     catalogue: "Catalogue | None" = None
     off: tuple[str, ...] = ()
+    questions: Questions = field(default_factory=lambda: Questions(emit=lambda _: None))
 
     def with_tools(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
         """All tools, those of MCP before the last, which ends a task."""
@@ -73,14 +76,15 @@ async def open_mcp(
     environment: Mapping[str, str],
     emit: Callable[[Event], None],
 ) -> McpServers:
-    """Prepares the servers of a session; none is started before the model asks for something.
+    """Prepares the servers of a session; none is started before somebody asks for something.
 
     Args:
         environment: of the servers' processes. Variables in the configuration are the person's own.
-        emit: takes notices about servers and tools that are left out.
+        emit: takes notices about servers and tools that are left out, and questions of servers.
     """
+    questions = Questions(emit=emit)
     if not settings.mcp.servers and not (find_project_root(workspace) / MCP_FILE).is_file():
-        return McpServers()
+        return McpServers(questions=questions)
     loop = asyncio.get_running_loop()
     count = 0
 
@@ -92,27 +96,45 @@ async def open_mcp(
         shown = text if count <= _MOST_NOTICES else "there is more about MCP; `agent mcp test NAME` tells it"
         loop.call_soon_threadsafe(emit, Notice(text=shown, level="warning"))
 
-    return await asyncio.to_thread(_prepare, workspace, settings, environment, report)
+    return await asyncio.to_thread(_prepare, workspace, settings, environment, report, questions)
 
 
 def _prepare(
-    workspace: Path, settings: Settings, environment: Mapping[str, str], report: Callable[[str], None]
+    workspace: Path,
+    settings: Settings,
+    environment: Mapping[str, str],
+    report: Callable[[str], None],
+    questions: Questions,
 ) -> McpServers:
     found = find_servers(workspace, settings, os.environ)
     for notice in found.notices:
         report(notice)
     if not found.specs:
-        return McpServers(off=found.off)
+        return McpServers(off=found.off, questions=questions)
     from agent.mcp.catalogue import Catalogue
     from agent.mcp.connection import Surroundings
     from agent.mcp.pool import Pool
 
-    around = Surroundings(workspace=workspace, environment=environment, variables=os.environ)
+    around = Surroundings(
+        workspace=workspace,
+        environment=environment,
+        variables=os.environ,
+        ask=questions.ask,
+        signing=signing(os.environ),
+    )
     pool = Pool(found.specs, around, state=state_folder(), report=report)
     catalogue = Catalogue(pool, report=report)
     # Looking for tools is part of having configured the server; calls are asked about one by one.
     rules = parse_rules(allow=("mcp_find",), source="the MCP servers of this session")
-    return McpServers(catalogue.tools, pool, rules, catalogue, found.off)
+    return McpServers(catalogue.tools, pool, rules, catalogue, found.off, questions)
+
+
+def signing(environment: Mapping[str, str]) -> "Signing":
+    """The sign-ins of this person, with their tokens in the data folder."""
+    from agent.mcp.sign_in import Signing
+    from agent.resources import data_folder
+
+    return Signing(data_folder(environment) / "mcp" / "tokens")
 
 
 def find_servers(workspace: Path, settings: Settings, environment: Mapping[str, str]) -> FoundServers:

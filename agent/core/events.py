@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from agent.core.questions import QuestionField
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
 
@@ -141,7 +142,10 @@ ToolOutcome = Literal["ok", "error", "denied", "cancelled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFinished:
-    """`decision` says why the call was allowed or denied, `seconds` is the time of the tool alone."""
+    """`decision` says why the call was allowed or denied, `seconds` is the time of the tool alone.
+
+    `refused` is what was denied to a sub-agent within the call.
+    """
 
     call_id: str
     tool: str
@@ -150,6 +154,7 @@ class ToolFinished:
     seconds: float
     decision: str = ""
     diffs: tuple[FileDiff, ...] = ()
+    refused: tuple[str, ...] = ()
     type: Literal["tool_finished"] = "tool_finished"
 
 
@@ -210,6 +215,27 @@ class ApprovalSettled:
     outcome: Literal["once", "session", "always", "deny", "withdrawn"]
     reason: str = ""
     type: Literal["approval_settled"] = "approval_settled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked:
+    """Somebody else's program, an MCP server say, asks the person. See `agent.core.questions`."""
+
+    question_id: str
+    source: str
+    text: str
+    fields: tuple[QuestionField, ...] = ()
+    url: str = ""
+    type: Literal["question_asked"] = "question_asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionSettled:
+    """A question is no longer open: replied to, or withdrawn because nobody waits for it any more."""
+
+    question_id: str
+    outcome: Literal["accept", "decline", "cancel", "withdrawn"]
+    type: Literal["question_settled"] = "question_settled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +334,8 @@ Event = (
     | Notice
     | ApprovalRequest
     | ApprovalSettled
+    | QuestionAsked
+    | QuestionSettled
     | QueueChanged
     | ModeChanged
     | ContextStatus

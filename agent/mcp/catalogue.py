@@ -69,11 +69,15 @@ class Catalogue:
         self._take_in(next(spec for spec in self.pool.specs if spec.name == server))
 
     async def refresh(self, *, everything: bool) -> list[str]:
-        """Connects to servers that nothing is known of, or to all; gives a line for each that fails."""
+        """Connects to servers that nothing is known of, or to all; gives a line for each that fails.
+
+        What a server offers since it said that its list has changed can be found and called from then on.
+        """
         names = [
             spec.name
             for spec in self.pool.specs
-            if (everything or spec.name not in self._offered) and not self.pool.is_off(spec.name)
+            if (everything or spec.name not in self._offered or self.pool.has_changed(spec.name))
+            and not self.pool.is_off(spec.name)
         ]
         listing = await self.pool.list_tools(names)
         for spec in self.pool.specs:

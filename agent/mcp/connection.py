@@ -5,37 +5,32 @@ the turns that use it in between.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.core.errors import AgentError
+from agent.core.questions import Asker, Reply
 from agent.mcp.config import ServerSpec, expand_server
+from agent.mcp.elicitation import as_question, content_of
 from agent.mcp.library import load_library
+from agent.mcp.listing import Offer, list_offer
 from agent.mcp.log import ServerLog
+from agent.mcp.requests import Progress, Requests
 from agent.mcp.stdio import LARGEST_MESSAGE_BYTES, Ending, stdio_transport
 from agent.mcp.text import one_line
 
-MOST_TOOLS = 1000
-MOST_PAGES = 100
-_LONGEST_CALL_FACTOR = 10
-"""Progress prolongs a call, but not for ever."""
+if TYPE_CHECKING:
+    from agent.mcp.sign_in import Signing
+
+_CHANGES = frozenset(f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources"))
+_WANTS_SIGN_IN = (401, 403)
 
 
 class ServerGoneError(AgentError):
     """The connection is over; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteTool:
-    """A tool as its server describes it. Nothing in it is to be trusted."""
-
-    name: str
-    description: str
-    schema: Any
-    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +38,15 @@ class Surroundings:
     """What a connection needs besides its configuration.
 
     `environment` is for the server's process, `variables` for `${NAME}` in the configuration: keys, say.
+    `ask` puts a server's questions to a person; without it they are declined. `signing` has the tokens of
+    servers that were signed in to.
     """
 
     workspace: Path
     environment: Mapping[str, str]
     variables: Mapping[str, str]
-
-
-Progress = Callable[[str], None]
+    ask: Asker | None = None
+    signing: "Signing | None" = None
 
 
 class Connection:
@@ -58,13 +54,15 @@ class Connection:
 
     def __init__(self, spec: ServerSpec, around: Surroundings, log: ServerLog) -> None:
         self.spec = spec
-        self.tools: list[RemoteTool] = []
-        self.problems: list[str] = []
+        self.offer = Offer()
         self.about = ""
         self.list_changed = False
         self.ending = Ending()
         self._around = around
         self._log = log
+        self._requests = Requests(spec.name, spec.call_seconds)
+        self._asking: set[asyncio.Future[Reply]] = set()
+        self._refusal = 0
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Any] | None = None
         self._owner: asyncio.Task[None] | None = None
@@ -84,7 +82,35 @@ class Connection:
         return self._owner is not None and not self._owner.done() and not self.ending.event.is_set()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: Progress) -> Any:
-        """The server's `CallToolResult`.
+        """The server's `CallToolResult`. Cancelled, it tells the server so. See `_through` for errors."""
+        return await self._through(lambda client: self._requests.call_tool(client, tool, arguments, progress))
+
+    async def get_prompt(self, prompt: str, arguments: Mapping[str, str]) -> Any:
+        """The server's `GetPromptResult`. See `_through` for errors."""
+        return await self._through(lambda client: self._requests.get_prompt(client, prompt, arguments))
+
+    async def read_resource(self, uri: str) -> Any:
+        """The server's `ReadResourceResult`. See `_through` for errors."""
+        return await self._through(lambda client: self._requests.read_resource(client, uri))
+
+    async def list_again(self) -> None:
+        """Asks anew what is offered, after the server said that it has changed. See `_through` for errors."""
+        self.list_changed = False
+        self.offer = await self._through(self._listed_again)
+
+    async def _listed_again(self, client: Any) -> Offer:
+        import anyio
+
+        try:
+            with anyio.fail_after(self.spec.start_seconds):
+                return await list_offer(client)
+        except TimeoutError:
+            raise AgentError(f"{self.spec.name} did not list its tools again in time") from None
+        except Exception as error:
+            raise AgentError(f"{self.spec.name} cannot list its tools again: {_reason(error)}") from None
+
+    async def _through(self, request: Callable[[Any], Awaitable[Any]]) -> Any:
+        """What `request` gives.
 
         Raises:
             ServerGoneError: the connection ended before the answer came.
@@ -92,8 +118,7 @@ class Connection:
         """
         if self._ready is None or not self.is_alive:
             raise ServerGoneError(f"the MCP server {self.spec.name} is gone: {self.ending.reason}")
-        client = self._ready.result()
-        asking = asyncio.ensure_future(self._ask(client, tool, arguments, progress))
+        asking = asyncio.ensure_future(request(self._ready.result()))
         over = asyncio.ensure_future(self.ending.event.wait())
         try:
             await asyncio.wait({asking, over}, return_when=asyncio.FIRST_COMPLETED)
@@ -103,10 +128,14 @@ class Connection:
             if not asking.done() or (over.done() and asking.exception() is not None):
                 raise ServerGoneError(f"the MCP server {self.spec.name} ended: {self.ending.reason}")
             return asking.result()
+        except AgentError as error:
+            raise self._wanting_sign_in(error) from None
         finally:
             asking.cancel()
             over.cancel()
             await asyncio.gather(asking, over, return_exceptions=True)
+            if not self._requests.clocks:
+                self._take_questions_back()
 
     async def close(self) -> None:
         """Ends the connection and the process behind it; waits until both are gone."""
@@ -130,7 +159,7 @@ class Connection:
                     if await self._listed_unless_stopped(client):
                         scope.deadline = float("inf")
                         ready.set_result(client)
-                        await self._until_over()
+                        await self._until_over(client)
         except TimeoutError:
             self._failed(ready, f"did not answer within {spec.start_seconds:g} seconds")
         except AgentError as error:
@@ -145,26 +174,41 @@ class Connection:
                 ready.exception()  # whoever waits has it; nobody else needs to be warned
 
     async def _listed_unless_stopped(self, client: Any) -> bool:
-        listing = asyncio.ensure_future(self._list(client))
+        listing = asyncio.ensure_future(list_offer(client))
         waits = [asyncio.ensure_future(event.wait()) for event in (self._stop, self.ending.event)]
         try:
             await asyncio.wait({listing, *waits}, return_when=asyncio.FIRST_COMPLETED)
             if not listing.done():
                 return False
-            listing.result()
+            self.offer = listing.result()
             return True
         finally:
             for task in (listing, *waits):
                 task.cancel()
             await asyncio.gather(listing, *waits, return_exceptions=True)
 
-    async def _until_over(self) -> None:
+    async def _until_over(self, client: Any) -> None:
         waits = [asyncio.ensure_future(event.wait()) for event in (self._stop, self.ending.event)]
+        news = asyncio.ensure_future(self._hear_of_changes(client))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in waits:
+            self._take_questions_back()
+            for task in (*waits, news):
                 task.cancel()
+            await asyncio.gather(news, return_exceptions=True)
+
+    async def _hear_of_changes(self, client: Any) -> None:
+        """Has a server of the 2026-07-28 revision tell of changes; others do so by themselves."""
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+        from mcp.shared.exceptions import MCPError
+
+        with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+            async with client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as changes:
+                async for _ in changes:
+                    self.list_changed = True
 
     def _failed(self, ready: "asyncio.Future[Any]", reason: str) -> None:
         self.ending.note(reason)
@@ -173,7 +217,22 @@ class Connection:
             hint = f"look at its address, and try it with `agent mcp test {name}`"
             if self.spec.transport == "stdio":
                 hint = f"`agent mcp logs {name}` shows what it said"
-            ready.set_exception(AgentError(f"the MCP server {self.spec.name} is not usable: {reason}", hint))
+            error = AgentError(f"the MCP server {self.spec.name} is not usable: {reason}", hint)
+            ready.set_exception(self._wanting_sign_in(error))
+
+    def _wanting_sign_in(self, error: AgentError) -> AgentError:
+        """`error`, or what is behind it where the server has refused us for want of a token."""
+        if self._refusal not in _WANTS_SIGN_IN:
+            return error
+        name, status = self.spec.name, self._refusal
+        if any(header.lower() == "authorization" for header in self.spec.headers):
+            return AgentError(
+                f"the MCP server {name} refuses the Authorization header (HTTP {status})",
+                "correct the header in its configuration",
+            )
+        return AgentError(
+            f"the MCP server {name} wants a sign-in (HTTP {status})", f"`agent mcp login {name}` signs in"
+        )
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Any]:
@@ -186,7 +245,7 @@ class Connection:
 
         async def handle(message: Any) -> None:
             root = getattr(message, "root", message)
-            if getattr(root, "method", "") == "notifications/tools/list_changed":
+            if getattr(root, "method", "") in _CHANGES:
                 self.list_changed = True
 
         async def roots(context: Any) -> Any:
@@ -197,6 +256,7 @@ class Connection:
             self._transport(spec),
             message_handler=handle,
             list_roots_callback=roots,
+            elicitation_callback=self._elicited,
             client_info=mcp_types.Implementation(name="dflash-agent", version=__version__),
             cache=None,
         ) as client:
@@ -215,64 +275,52 @@ class Connection:
             )
         from agent.mcp.web import web_transport
 
-        return web_transport(spec, largest_bytes=LARGEST_MESSAGE_BYTES)
-
-    async def _list(self, client: Any) -> None:
-        """All pages of tools, up to a number that no honest server has."""
-        if client.server_capabilities.tools is None:
-            self.problems.append("it has no tools")
-            return
-        cursor: str | None = None
-        seen: set[str] = set()
-        for _ in range(MOST_PAGES):
-            page = await client.list_tools(cursor=cursor)
-            self.tools += [_remote(tool) for tool in page.tools]
-            cursor = page.next_cursor
-            if not cursor:
-                return
-            if len(self.tools) >= MOST_TOOLS or cursor in seen:
-                break
-            seen.add(cursor)
-        del self.tools[MOST_TOOLS:]
-        self.problems.append(f"its list of tools has no end; the first {len(self.tools)} are used")
-
-    async def _ask(self, client: Any, tool: str, arguments: Mapping[str, Any], progress: Progress) -> Any:
-        import anyio
-        import mcp_types
-        from mcp.shared.exceptions import MCPError
-        from pydantic import ValidationError
-
-        name, seconds = self.spec.name, self.spec.call_seconds
-        latest = anyio.current_time() + seconds * _LONGEST_CALL_FACTOR
-
-        async def on_progress(done: float, total: float | None, message: str | None) -> None:
-            scope.deadline = min(latest, anyio.current_time() + seconds)
-            share = f"{done:g}/{total:g}" if total else f"{done:g}"
-            progress(f"{share} {one_line(message or '', 200)}".rstrip() + "\n")
-
-        request = mcp_types.CallToolRequest(
-            params=mcp_types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+        signing = self._around.signing
+        return web_transport(
+            spec,
+            largest_bytes=LARGEST_MESSAGE_BYTES,
+            auth=signing.auth_for(spec) if signing is not None else None,
+            refused=self._note_refusal,
         )
+
+    def _note_refusal(self, status: int) -> None:
+        self._refusal = status
+
+    async def _elicited(self, context: Any, params: Any) -> Any:
+        """Answers a question of the server's. Only what belongs to a request of ours reaches a person."""
+        import mcp_types
+
+        question = as_question(self.spec.name, params)
+        if question is None:
+            return mcp_types.ErrorData(code=-32602, message="this form cannot be shown")
+        reply = await self._reply_to(question)
+        if reply.action != "accept" or question.url:
+            return mcp_types.ElicitResult(action=reply.action)
+        content, problems = content_of(reply, question, params.requested_schema)
+        if problems:
+            return mcp_types.ElicitResult(action="cancel")
+        return mcp_types.ElicitResult(action="accept", content=content)
+
+    async def _reply_to(self, question: Any) -> Reply:
+        ask, clocks = self._around.ask, list(self._requests.clocks)
+        if ask is None or not clocks:
+            return Reply("decline")
+        asking = asyncio.ensure_future(ask(question))
+        self._asking.add(asking)
+        for clock in clocks:
+            clock.hold()
         try:
-            with anyio.fail_after(seconds) as scope:
-                # Not `call_tool`: that checks results with schemas of the server's, of any cost.
-                return await client.session.send_request(
-                    request, mcp_types.CallToolResult, progress_callback=on_progress
-                )
-        except TimeoutError:
-            raise AgentError(
-                f"{name} did not answer within {seconds:g} seconds; the call was given up"
-            ) from None
-        except MCPError as error:
-            raise AgentError(f"{name} refuses: {one_line(str(error), 500)}") from None
-        except ValidationError:
-            raise AgentError(f"{name} answered with something that is no result of a tool") from None
+            await asyncio.wait({asking})
+            return Reply("cancel") if asking.cancelled() else asking.result()
+        finally:
+            asking.cancel()
+            self._asking.discard(asking)
+            for clock in clocks:
+                clock.go_on()
 
-
-def _remote(tool: Any) -> RemoteTool:
-    hints = tool.annotations
-    read_only = bool(hints is not None and hints.read_only_hint)
-    return RemoteTool(tool.name, tool.description or "", tool.input_schema, read_only)
+    def _take_questions_back(self) -> None:
+        for asking in self._asking:
+            asking.cancel()
 
 
 def _reason(error: BaseException) -> str:

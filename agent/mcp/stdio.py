@@ -23,7 +23,16 @@ LARGEST_MESSAGE_BYTES = 8 * 1024 * 1024
 MOST_NOTIFICATIONS = 100_000
 """Between two answers; after that the connection is ended."""
 
-_USED_NOTIFICATIONS = frozenset({"notifications/progress", "notifications/tools/list_changed"})
+_USED_NOTIFICATIONS = frozenset(
+    {
+        "notifications/progress",
+        "notifications/cancelled",
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/subscriptions/acknowledged",
+    }
+)
 _MOST_USED = 2000
 """So many of them between two answers are looked at. Progress of a long call stays far below."""
 
@@ -217,12 +226,14 @@ class _Sieve:
 
     def _is_to_be_dropped(self, record: Any) -> bool:
         """Whether nobody needs this message; it costs least here."""
-        if not isinstance(record, dict) or "method" not in record or "id" in record:
+        if not isinstance(record, dict) or "method" not in record:
             self._notifications = 0
             return False
-        self._notifications += 1
+        self._notifications += 1  # a flood of requests is no better
         if self._notifications > MOST_NOTIFICATIONS:
             self.complaint = f"it sent more than {MOST_NOTIFICATIONS} notifications without an answer"
+        if "id" in record:
+            return False
         return record["method"] not in _USED_NOTIFICATIONS or self._notifications > _MOST_USED
 
 

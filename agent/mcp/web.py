@@ -3,7 +3,7 @@
 Loads the HTTP library, so it is imported where such a server is connected to.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,26 +17,58 @@ CONNECT_SECONDS = 20.0
 
 
 @asynccontextmanager
-async def web_transport(spec: ServerSpec, *, largest_bytes: int) -> AsyncIterator[tuple[Any, Any]]:
+async def web_transport(
+    spec: ServerSpec,
+    *,
+    largest_bytes: int,
+    auth: httpx2.Auth | None = None,
+    refused: Callable[[int], None] = lambda _: None,
+) -> AsyncIterator[tuple[Any, Any]]:
     """Yields the streams that `mcp.Client` takes.
 
     Args:
         spec: with variables replaced; its headers go along with every request.
         largest_bytes: of one answer; a longer one fails.
+        auth: adds a token to each request.
+        refused: is told the status of each answer, 401 where a token is missing; 0 for one that is none
+            of these.
     """
     headers = dict(spec.headers)
+
+    async def note(response: httpx2.Response) -> None:
+        refused(response.status_code if response.status_code in (401, 403) else 0)
+
     if spec.transport == "sse":
-        async with sse_client(spec.url, headers=headers, timeout=CONNECT_SECONDS) as streams:
+
+        def client(
+            headers: dict[str, str] | None = None,
+            timeout: httpx2.Timeout | None = None,
+            auth: httpx2.Auth | None = None,
+        ) -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(
+                headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [note]}
+            )
+
+        async with sse_client(
+            spec.url,
+            headers=headers,
+            timeout=CONNECT_SECONDS,
+            auth=auth,
+            httpx_client_factory=client,
+        ) as streams:
             yield streams[0], streams[1]
         return
 
     async def bound(response: httpx2.Response) -> None:
+        await note(response)
         if isinstance(response.stream, httpx2.AsyncByteStream) and not _is_event_stream(response):
             response.stream = _Bounded(response.stream, largest_bytes)
 
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=max(spec.start_seconds, spec.call_seconds))
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [bound]}) as http,
+        httpx2.AsyncClient(
+            headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [bound]}
+        ) as http,
         streamable_http_client(spec.url, http_client=http, max_sse_event_size=largest_bytes) as streams,
     ):
         yield streams[0], streams[1]

@@ -11,8 +11,8 @@ from agent.core.guide import Offer
 from agent.core.tool import ToolContext, ToolResult
 from agent.llm.protocol import NativeProtocol
 from agent.mcp.catalogue import CallParams, CallTool, Catalogue, FindParams, FindTool
-from agent.mcp.connection import RemoteTool
 from agent.mcp.known import KnownServers
+from agent.mcp.listing import RemoteTool
 from tests.mcp.conftest import PoolOf, fake_server
 
 Kind = TypeVar("Kind")

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ HELLO = {"text": "hello"}
 
 def silent(_: str) -> None:
     pass
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
 
 
 async def called(pool: Any, tool: str, server: str = "one") -> str:
@@ -149,11 +156,14 @@ async def test_servers_do_not_see_keys_of_the_agent_unless_they_are_named(pool_o
     assert '"MINE"' in names
 
 
-async def test_changed_list_is_noted_and_the_session_keeps_its_own(pool_of: PoolOf):
+async def test_changed_list_is_asked_for_again_when_somebody_looks(pool_of: PoolOf):
     pool = pool_of(fake_server("one", "changed"))
     await called(pool, "echo")
+    await until(lambda: pool.has_changed("one"))
+    assert [tool.name for tool in pool.remembered("one") or ()] == ["echo"]
     listing = await pool.list_tools(["one"])
-    assert [tool.name for tool in listing.tools["one"]] == ["echo"]
+    assert [tool.name for tool in listing.tools["one"]] == ["other"]
+    assert not pool.has_changed("one")
 
 
 async def test_hostile_tools_are_left_out_by_name_and_the_others_stay(pool_of: PoolOf):
