@@ -10,25 +10,19 @@ there in any case. The ratio is of medians; processor time of the whole process 
 """
 
 import argparse
-import codecs
-import fcntl
 import json
 import os
 import platform
-import pty
-import select
-import signal
 import statistics
-import struct
 import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.typist import Program, processor_seconds
+
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS, ROWS = 120, 40
 LIMIT = 1.6
 LETTER = "ß"  # on no screen by itself
 PRESS_SECONDS = 0.02
@@ -91,50 +85,19 @@ def time_to_field(arguments: tuple[str, ...], folder: Path) -> tuple[float, floa
     """Wall and processor seconds until the letter is echoed. Raises RuntimeError: it never was."""
     work = Path(tempfile.mkdtemp(dir=folder))
     environment = {
-        **os.environ,
-        "TERM": "xterm-256color",
-        "COLORTERM": "truecolor",
         "PYTHONPATH": str(ROOT),
         "AGENT_STATE_HOME": str(work / "state"),
         "AGENT_CONFIG_HOME": str(work / "config"),
     }
     begin = time.monotonic()
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(work)
-        os.execve(sys.executable, [sys.executable, *arguments], environment)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    # A terminal that echoes by itself would show the letter before anybody read it.
-    modes = termios.tcgetattr(terminal)
-    modes[3] &= ~termios.ECHO
-    termios.tcsetattr(terminal, termios.TCSANOW, modes)
-    try:
-        wall = _until_echo(terminal, begin)
-        processor = _processor_seconds(child)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(terminal)
-    return wall, processor
-
-
-def _until_echo(terminal: int, begin: float) -> float:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    next_press = begin
-    while (now := time.monotonic()) - begin < LONGEST_SECONDS:
-        if now >= next_press:
-            os.write(terminal, LETTER.encode("utf-8"))
-            next_press = now + PRESS_SECONDS
-        ready, _, _ = select.select([terminal], [], [], max(next_press - now, 0.0))
-        if ready and LETTER in decoder.decode(os.read(terminal, 65536)):
-            return time.monotonic() - begin
-    raise RuntimeError("the letter was never shown")
-
-
-def _processor_seconds(process: int) -> float:
-    """User and system time so far; Linux only."""
-    fields = Path(f"/proc/{process}/stat").read_text("ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    with Program([sys.executable, *arguments], work, environment) as program:
+        while LETTER not in program.latest_text:
+            if (pressed := time.monotonic()) - begin > LONGEST_SECONDS:
+                raise RuntimeError("the letter was never shown")
+            program.send(LETTER)
+            while LETTER not in program.latest_text and time.monotonic() < pressed + PRESS_SECONDS:
+                program.read(PRESS_SECONDS)
+        return time.monotonic() - begin, processor_seconds(program.pid)
 
 
 if __name__ == "__main__":

@@ -2,62 +2,47 @@
 
     python -m benchmarks.ui_streaming [--seconds 60] [--rival] [--output benchmarks/results/ui_streaming.json]
 
-The conversation view and an input field run in a real pseudo-terminal of 120x40, in a process of their own.
-This process types a letter, waits until it comes back on the terminal, and types the next one. Three phases
-in the same process: nothing happens (no typing either), 150 tok/s, 2,000 tok/s. Each token is one event of
-four characters. The share of a core is the process's own user and system time divided by wall time. In the
-end the text on the rows is compared with what was sent. `--rival` does the same with the Markdown widget of
-Textual and its stream.
+`agent` itself runs in a real pseudo-terminal of 120x40, and a scripted server in a process of its own streams
+to it over HTTP, one event of up to four characters for each token. This process types a letter, waits until
+it comes back on the terminal, takes it away again, and types the next one. Three phases in the same session:
+nothing happens (no typing either), a reply at 150 tok/s, a reply at 2,000 tok/s. The share of a core is the
+user and system time of the agent's process divided by wall time. In the end the session file is compared
+with what the server sent, and the last part of the text with what is on the terminal.
+
+`--rival` adds a bare app with the Markdown widget of Textual and its stream, without any network.
 """
 
 import argparse
-import codecs
-import fcntl
 import json
 import os
-import pty
-import select
-import struct
+import subprocess
 import sys
 import tempfile
-import termios
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ui_streaming_app import IDLE_SECONDS, SETTLING_SECONDS
+from benchmarks.streamed_text import text_of
+from benchmarks.typist import Program, processor_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS, ROWS = 120, 40
-# None of these is in the text that is streamed. The field holds only the last few of them.
-LETTERS = "αβγδεζηθικλμνξοπρστυφχψωабвгдежзийклмнопрстуфхцчшщыэюя"
-PAUSE_SECONDS = 0.08
-QUIET_SECONDS = SETTLING_SECONDS + IDLE_SECONDS + 0.3
+IDLE_SECONDS = 10.0
+CALM_SECONDS = 10.0
+CHARACTERS_OF_A_TOKEN = 3.2  # on average: pieces end at spaces and signs
 LIMITS = {
     "idle": {"core_share": 0.01},
     "150 tok/s": {"core_share": 0.15},
     "2000 tok/s": {"core_share": 0.5, "echo_p99_seconds": 0.05},
 }
-
-
-@dataclass
-class Echoes:
-    """Seconds from key press to echo, by when the key was pressed (monotonic clock)."""
-
-    pressed: list[tuple[float, float]] = field(default_factory=list)
-    bytes_written: int = 0
-
-    def figures(self, begin: float, end: float) -> dict[str, float | int | None]:
-        times = sorted(seconds for at, seconds in self.pressed if begin <= at < end)
-        if not times:
-            return {"keys": 0, "echo_p50_seconds": None, "echo_p99_seconds": None}
-        return {
-            "keys": len(times),
-            "echo_p50_seconds": round(times[len(times) // 2], 4),
-            "echo_p99_seconds": round(times[min(int(len(times) * 0.99), len(times) - 1)], 4),
-            "echo_max_seconds": round(times[-1], 4),
-        }
+PROFILE = """engine = "remote"
+url = "{url}"
+context = {context}
+[tools]
+protocol = "native"
+"""
+CONTEXT = 2_000_000
 
 
 def main() -> None:
@@ -69,86 +54,122 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "ui_streaming.json")
     options = parser.parse_args()
     result: dict[str, Any] = {
-        "what": "Markdown with code streamed into the conversation view, pseudo-terminal 120x40",
+        "what": "Markdown with code streamed to `agent` over HTTP, pseudo-terminal 120x40",
         "python": sys.version.split()[0],
+        "processors": os.cpu_count(),
         "load_before": round(os.getloadavg()[0], 2),
         "limits": LIMITS,
-        "view": measure("view", options.seconds),
     }
-    if options.rival:
-        result["rival"] = measure("rival", min(options.seconds, 20.0))
+    with tempfile.TemporaryDirectory() as folder:
+        result |= measure_agent(Path(folder), options.seconds)
+        if options.rival:
+            result["rival"] = measure_rival(Path(folder), min(options.seconds, 20.0))
     options.output.parent.mkdir(exist_ok=True)
     options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    for name in ("view", "rival"):
-        if name in result:
-            report(name, result[name])
+    report("agent", result)
+    if "rival" in result:
+        report("rival", result["rival"])
     print(options.output)
 
 
 def report(name: str, figures: dict[str, Any]) -> None:
     kept = "all of it" if figures["text_is_complete"] else "NOT ALL"
-    print(f"{name}: text on the rows: {kept}; behind at the end: {figures['behind_seconds']:.2f} s")
+    print(f"{name}: text: {kept}; behind at the end: {figures['behind_seconds']:.2f} s")
     for phase, values in figures["phases"].items():
         echo = f"echo p50 {values['echo_p50_seconds']} s, p99 {values['echo_p99_seconds']} s"
         print(f"  {phase}: {values['core_share']:.1%} of a core, {echo} ({values['keys']} keys)")
 
 
-def measure(kind: str, seconds: float) -> dict[str, Any]:
-    """Runs one app in a pseudo-terminal and types into it until it ends."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "report.json"
-        module = "benchmarks.ui_streaming_app"
-        command = [sys.executable, "-m", module, kind, str(seconds), str(path)]
-        environment = {
-            **os.environ,
-            "TERM": "xterm-256color",
-            "COLORTERM": "truecolor",
-            "PYTHONPATH": str(ROOT),
+def measure_agent(folder: Path, seconds: float) -> dict[str, Any]:
+    replies = [
+        {"text": text_of(int(rate * length * CHARACTERS_OF_A_TOKEN)), "tokens_per_second": rate}
+        for rate, length in ((150, CALM_SECONDS), (2000, seconds))
+    ]
+    with scripted_server(folder, replies) as url, agent_in_terminal(folder, url) as agent:
+        agent.wait_for_quiet(longest_seconds=60)
+        phases = {"idle": phase(agent, IDLE_SECONDS)}
+        for name, reply, length in zip(
+            ("150 tok/s", "2000 tok/s"), replies, (CALM_SECONDS, seconds), strict=True
+        ):
+            agent.send("go\r")
+            agent.wait_for("Part 0: what", longest_seconds=60)
+            phases[name] = phase(agent, length - 1.0, types=True)
+            begin = time.monotonic()
+            last = reply["text"].rstrip().splitlines()[-1][-8:]
+            agent.wait_for_quiet(longest_seconds=120)
+            behind = max(time.monotonic() - begin - 1.0, 0.0)
+            shown = last.strip("`|> .") in agent.latest_text
+        sent = [reply["text"] for reply in replies]
+        return {
+            "phases": phases,
+            "characters": sum(map(len, sent)),
+            "behind_seconds": round(behind, 3),
+            "last_words_on_the_terminal": shown,
+            "text_is_complete": recorded_replies(folder) == sent,
+            "bytes_written": agent.bytes_written,
         }
-        child, terminal = pty.fork()
-        if child == 0:
-            os.execve(sys.executable, command, environment)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        echoes = type_until_the_end(terminal)
-        os.waitpid(child, 0)
+
+
+def phase(agent: Program, seconds: float, *, types: bool = False) -> dict[str, Any]:
+    begin, spent = time.monotonic(), processor_seconds(agent.pid)
+    echoes = agent.type_for(seconds) if types else agent.watch_for(seconds)
+    passed = time.monotonic() - begin
+    return {
+        "core_share": round((processor_seconds(agent.pid) - spent) / passed, 4),
+        "seconds": round(passed, 2),
+        **echoes.figures(),
+    }
+
+
+@contextmanager
+def scripted_server(folder: Path, replies: list[dict[str, Any]]) -> Iterator[str]:
+    script = folder / "script.json"
+    script.write_text(json.dumps(replies), encoding="utf-8")
+    command = [sys.executable, "-m", "tests.fakes.scripted_server", str(script), "--n-ctx", str(CONTEXT)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8") as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().split()[-1]
+        finally:
+            server.kill()
+
+
+@contextmanager
+def agent_in_terminal(folder: Path, url: str) -> Iterator[Program]:
+    profiles = folder / "config" / "profiles"
+    profiles.mkdir(parents=True)
+    text = PROFILE.format(url=url, context=CONTEXT)
+    (profiles / "stream.toml").write_text(text, encoding="utf-8")
+    (folder / "work").mkdir()
+    environment = {
+        "AGENT_CONFIG_HOME": str(folder / "config"),
+        "AGENT_STATE_HOME": str(folder / "state"),
+        "AGENT_LIMITS_REPLY_TOKENS": str(CONTEXT // 2),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-m", "agent", "--profile", "stream"]
+    with Program(command, folder / "work", environment) as program:
+        yield program
+
+
+def recorded_replies(folder: Path) -> list[str]:
+    """The model's words in the session file, one text a reply."""
+    [path] = (folder / "state").rglob("sessions/**/*.jsonl")
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [record["text"] for record in records if record["type"] == "assistant_message"]
+
+
+def measure_rival(folder: Path, seconds: float) -> dict[str, Any]:
+    """Runs the bare app in a pseudo-terminal and types into it until it ends."""
+    path = folder / "report.json"
+    command = [sys.executable, "-m", "benchmarks.ui_streaming_rival", str(seconds), str(path)]
+    with Program(command, folder, {"PYTHONPATH": str(ROOT)}) as program:
+        echoes = program.type_for(seconds + 120)
         figures = json.loads(path.read_text("utf-8"))
-    for phase in figures["phases"].values():
-        phase.update(echoes.figures(phase.pop("begin"), phase.pop("end")))
-    figures["bytes_written"] = echoes.bytes_written
+    for values in figures["phases"].values():
+        values.update(echoes.figures(values.pop("begin"), values.pop("end")))
+    figures["bytes_written"] = program.bytes_written
     return figures
-
-
-def type_until_the_end(terminal: int) -> Echoes:
-    echoes = Echoes()
-    # Keys that come in two reads are one letter only for a decoder that remembers.
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    number, pressed_at, seen = 0, 0.0, ""
-    next_press = time.monotonic() + 3600
-    while True:
-        ready, _, _ = select.select([terminal], [], [], 0.02)
-        if ready:
-            try:
-                data = os.read(terminal, 65536)
-            except OSError:
-                return echoes
-            if not data:
-                return echoes
-            if not echoes.bytes_written:
-                next_press = time.monotonic() + QUIET_SECONDS
-            echoes.bytes_written += len(data)
-            text = decoder.decode(data)
-            seen = (seen + text)[-70_000:] if pressed_at else ""
-        letter = LETTERS[number % len(LETTERS)]
-        now = time.monotonic()
-        if pressed_at and letter in seen:
-            echoes.pressed.append((pressed_at, now - pressed_at))
-            number, pressed_at, next_press = number + 1, 0.0, now + PAUSE_SECONDS
-        elif pressed_at and now - pressed_at > 5:
-            echoes.pressed.append((pressed_at, now - pressed_at))
-            number, pressed_at, next_press = number + 1, 0.0, now
-        elif not pressed_at and now >= next_press:
-            seen, pressed_at = "", now
-            os.write(terminal, LETTERS[number % len(LETTERS)].encode("utf-8"))
 
 
 if __name__ == "__main__":

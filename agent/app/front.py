@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from agent.ui.options import Notify, Opening, UiOptions
 
 MOST_FILES = 100_000
+# For the garbage collector: how many new objects there are before the youngest are looked at, how many such
+# looks before the second youngest are, and so many of those before all are that it never comes to that.
+_YOUNG_OBJECTS, _YOUNG_COLLECTIONS, _NEVER_BY_ITSELF = 5_000, 20, 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,7 @@ def options_for(request: FrontRequest, looks: Looks) -> "UiOptions":
         },
         save_setting=_save_setting,
         loaded=_everything_is_loaded,
+        at_rest=_at_rest,
     )
 
 
@@ -148,8 +152,19 @@ async def _open_session(workspace: Path, opening: "Opening") -> "SessionHandle":
 
 
 def _everything_is_loaded() -> None:
+    """Sets the garbage collector to work in small bites.
+
+    What was imported stays and is never looked at again. Of the rest only what is young is looked at while
+    the person types or the model streams: a look at everything takes a tenth of a second or more in a long
+    session, and was the longest wait between a key and its echo. That look is left to `_at_rest`.
+    """
     gc.enable()
-    gc.freeze()  # what was imported stays; looking at it again and again would be felt as pauses
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_COLLECTIONS, _NEVER_BY_ITSELF)
+
+
+def _at_rest() -> None:
+    gc.collect()
 
 
 def _ui_folder(workspace: Path) -> Path | None:

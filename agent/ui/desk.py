@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FRAME_SECONDS = 0.1
 IDLE_SECONDS = 2.0
+REST_SECONDS = 1.0
 
 
 class Desk:
@@ -120,6 +121,12 @@ class Desk:
         if elapsed is not None and elapsed >= self._app.options.long_turn_seconds:
             self._call_attention(f"agent: {event.detail or event.reason}")
         self.refresh()
+        self._app.set_timer(REST_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        at_rest = self._app.options.at_rest
+        if at_rest is not None and not self.live.is_running:
+            at_rest()
 
     def _call_attention(self, text: str) -> None:
         if not self._app.is_looked_at:

@@ -60,7 +60,7 @@ class UiOptions:
 
     `keys` maps the name of a binding to keys with commas between them. A turn counts as long, for the
     notice at its end, after `long_turn_seconds`. `services` come before those of the session.
-    `loaded` is called when everything is imported.
+    `loaded` is called when everything is imported, `at_rest` some time after the end of a turn.
     """
 
     workspace: Path
@@ -74,4 +74,5 @@ class UiOptions:
     long_turn_seconds: float = 20.0
     services: Mapping[str, Service] = field(default_factory=dict)
     loaded: Callable[[], None] | None = None
+    at_rest: Callable[[], None] | None = None
     save_setting: Callable[[str, Any], None] | None = None

@@ -14,7 +14,7 @@ Fault = Literal[
     "error_event",  # an error object in the middle of the reply
     "garbage",  # bytes that are neither UTF-8 nor JSON
     "silence",  # no byte at all until the client gives up
-    "pings",  # a started stream that holds nothing but keep-alive comments
+    "pings",  # a started stream that holds `text`, and then nothing but keep-alive comments
     "endless",  # `text` again and again, until max_tokens or until the client leaves
 ]
 
@@ -38,7 +38,8 @@ class Step:
     `chunks` replaces everything else: objects become `data:` lines, text is written as it is.
     `times` is the number of requests in a row that get this step, 0 for all that follow.
     `drafted` and `accepted` appear in `timings` as draft_n and draft_n_accepted. `message` is the text
-    of an error, `n_ctx` the size that an overflow reports.
+    of an error, `n_ctx` the size that an overflow reports. `tokens_per_second` is how quickly the reply is
+    written, 0 for at once.
     """
 
     text: str = ""
@@ -52,6 +53,7 @@ class Step:
     accepted: int = 0
     message: str = ""
     n_ctx: int = 0
+    tokens_per_second: float = 0.0
 
 
 StepLike = Step | Mapping[str, Any] | str

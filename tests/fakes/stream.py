@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -35,7 +36,7 @@ class ReplyStream:
         if self._step.fault == "garbage":
             self._write(b'data: {"choices": [\xff\xfe\n\ndata: not json\n\n\x00\x01')
             return self._end()
-        if self._step.fault == "pings":
+        if self._step.fault == "pings" and not reply.text:
             return self._ping_for_ever()
         if self._body.get("return_progress"):
             for progress in figures.progress:
@@ -44,8 +45,12 @@ class ReplyStream:
             return self._repeat_until_limit(figures)
         chunks = list(chat.deltas(reply, self._number))
         breaks_at = len(chunks) // 2 + 1 if self._step.fault in ("drop", "error_event") else len(chunks)
-        for delta in chunks[:breaks_at]:
+        begun = time.monotonic()
+        for number, delta in enumerate(chunks[:breaks_at]):
+            self._wait_for_token(number, begun)
             self._write(_event(self._envelope(delta)))
+        if self._step.fault == "pings":
+            return self._ping_for_ever()
         if self._step.fault == "drop":
             return self._break_connection()
         if self._step.fault == "error_event":
@@ -53,6 +58,12 @@ class ReplyStream:
             self._write(_event({"error": {"code": 500, "message": message, "type": "server_error"}}))
             return self._end()
         return self._finish(reply.finish_reason, figures)
+
+    def _wait_for_token(self, number: int, begun: float) -> None:
+        rate = self._step.tokens_per_second
+        early = begun + number / rate - time.monotonic() if rate else 0.0
+        if early > 0 and self._state.stopping.wait(early):
+            raise ConnectionAbortedError("the server was closed")
 
     def _repeat_until_limit(self, figures: chat.Figures) -> None:
         limit = self._body.get("max_tokens") or self._body.get("max_completion_tokens")
