@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent.core.errors import AgentError, ModelFileError
 
 if TYPE_CHECKING:
+    from agent.config.model import Settings
     from agent.server.profile import ModelFile, Profile
     from agent.ui.options import Missing, Progress
 
@@ -41,7 +42,10 @@ class FirstRun:
     def _look(self, name: str) -> "list[Missing]":
         from agent.ui.options import Missing
 
-        profile, folder, _ = self._chosen(name)
+        settings, profile = self._chosen(name)
+        if settings.server.url:  # somebody else's server has its model already
+            return []
+        folder = settings.models.folder
         files = [_missing_file(file, folder) for file in _absent(profile, folder)]
         if not files:
             return []
@@ -63,7 +67,8 @@ class FirstRun:
         from agent.server.download import obtain
         from agent.server.sources import CancelledError, Means
 
-        profile, folder, order = self._chosen(name)
+        settings, profile = self._chosen(name)
+        folder, order = settings.models.folder, settings.models.sources
         for file in profile.model_files:
 
             def report(done: int, whole: int, _label: str, file_name: str = Path(file.file).name) -> None:
@@ -74,7 +79,7 @@ class FirstRun:
             except CancelledError as error:
                 raise ModelFileError("the download was stopped", "what is there is kept") from error
 
-    def _chosen(self, name: str) -> "tuple[Profile, Path, tuple]":
+    def _chosen(self, name: str) -> "tuple[Settings, Profile]":
         from agent.app.front import settings_for
         from agent.resources import config_folder, profiles_folder
         from agent.server.profile_files import load_profile
@@ -82,7 +87,7 @@ class FirstRun:
 
         settings = settings_for(self.workspace, Opening(profile=name)).settings
         profile = load_profile(settings.profile, [config_folder() / "profiles", profiles_folder()])
-        return profile, settings.models.folder, settings.models.sources
+        return settings, profile
 
 
 def _absent(profile: "Profile", folder: Path) -> "list[ModelFile]":
