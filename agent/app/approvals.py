@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from agent.app.workbench import mode_for
 from agent.core.errors import AgentError, UsageError
 from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, ToolFinished, ToolStarted
 from agent.core.executor import GateDecision
@@ -15,6 +16,7 @@ from agent.core.handle import Answer, SessionMode
 from agent.core.tool import Tool, ToolContext, ToolResult
 from agent.permissions.gate import Decision, decide
 from agent.permissions.rules import Rule, Rules, parse_rule
+from agent.sandbox.commands import Sandbox
 
 KeepRule = Callable[[str], Awaitable[Path]]
 """Keeps an allow rule for good, and says in which file."""
@@ -38,8 +40,16 @@ class PersonGate:
     emit: Callable[[Event], None]
     keep_rule: KeepRule
     _open: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
+    _sandbox: Sandbox | None = None
+    _auto_allow: bool = False
     _asked: int = 0
     _call_id: str = ""
+
+    def confine(self, sandbox: Sandbox, *, auto_allow: bool) -> None:
+        """Runs commands in `sandbox`; `auto_allow` asks about fewer of them where it is in force."""
+        self._sandbox = sandbox
+        self._auto_allow = auto_allow
+        self.context = replace(self.context, confinement=sandbox)
 
     def grant(self, rules: tuple[Rule, ...]) -> None:
         """Allows for this session what a skill in use is allowed."""
@@ -60,8 +70,9 @@ class PersonGate:
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
         if tool.access == "execute":
+            trusted = self._auto_allow and self._sandbox is not None and await self._sandbox.in_force()
             # The first command loads the shell grammar, which takes as long as many frames.
-            decision = await asyncio.to_thread(self._decision, tool, arguments)
+            decision = await asyncio.to_thread(self._decision, tool, arguments, confined=trusted)
         else:
             decision = self._decision(tool, arguments)
         if decision.verdict != "ask":
@@ -82,13 +93,13 @@ class PersonGate:
         )
         return await self._settled(request.request_id, await self._ask(request))
 
-    def _decision(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+    def _decision(self, tool: Tool, arguments: Mapping[str, Any], *, confined: bool = False) -> Decision:
         return decide(
             tool.name,
             tool.access,
             arguments,
             workspace=self.workspace,
-            mode=self.mode,
+            mode=mode_for(tool.name, self.mode, confined=confined),
             rules=self.rules,
             protected=self.protected,
             headless=False,

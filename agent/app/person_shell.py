@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.app.live import LiveSession
 from agent.core.cancel import closing
+from agent.core.confinement import Unconfined
 from agent.core.events import ToolFinished, ToolOutcome, UserMessageAdded
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.messages import ToolCall, ToolMessage, UserMessage
@@ -41,7 +42,9 @@ async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -
     executor = ToolExecutor(
         (live.shell,),
         gate=_OwnerGate(),
-        context=replace(live.gate.context, environment=live.environment()),
+        context=replace(
+            live.gate.context, environment=live.environment(), confinement=Unconfined()
+        ),
         result_limit=lambda: _MOST_CHARACTERS,
     )
     call_id = f"user-{uuid.uuid4().hex[:12]}"

@@ -1,12 +1,15 @@
 """Runs a shell command of the person's: a limit on its time, bounded output, and nothing of it is left."""
 
 import asyncio
+import errno
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
+
+from agent.core.confinement import Confinement, ConfinementError, Unconfined
 
 _DRAIN_SECONDS = 1.0
 _CHUNK_BYTES = 65536
@@ -90,21 +93,23 @@ async def run_shell(
     out: Output,
     err: Output | None = None,
     stdin: IO[bytes] | None = None,
+    confinement: Confinement | None = None,
 ) -> int | None:
     """Runs `command` in a shell, in a process group of its own, of which nothing is left afterwards.
 
     Args:
         err: where standard error goes; None for the same place as standard output.
         stdin: a file that is its standard input; None for an empty one.
+        confinement: what keeps it in; None for nothing.
 
     Returns:
         The exit code, negative for a signal; None where it did not end within `seconds` and was ended.
 
     Raises:
-        OSError: it cannot be started, as in a folder that is gone.
+        OSError: it cannot be started, as in a folder that is gone, or has to be confined and cannot be.
     """
-    process = await asyncio.create_subprocess_shell(
-        command,
+    process = await asyncio.create_subprocess_exec(
+        *await _confined(command, confinement or Unconfined()),
         cwd=folder,
         env=dict(environment),
         stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
@@ -125,6 +130,13 @@ async def run_shell(
         _kill_group(process.pid)
         await process.wait()
     return code
+
+
+async def _confined(command: str, confinement: Confinement) -> Sequence[str]:
+    try:
+        return await confinement.confined(("/bin/sh", "-c", command))
+    except ConfinementError as refused:
+        raise OSError(errno.EPERM, str(refused)) from None
 
 
 def exit_text(code: int) -> str:

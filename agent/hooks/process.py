@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent.core.command import Output, exit_text, run_shell
+from agent.core.confinement import Confinement
 from agent.core.outside_text import tidy
 from agent.hooks.spec import HookSpec
 
@@ -28,7 +29,11 @@ class HookAnswer:
 
 
 async def run_hook(
-    spec: HookSpec, payload: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
+    spec: HookSpec,
+    payload: Mapping[str, Any],
+    folder: Path,
+    environment: Mapping[str, str],
+    confinement: Confinement | None = None,
 ) -> HookAnswer:
     """Runs the command in a shell, in a process group of its own, of which nothing is left afterwards.
 
@@ -38,8 +43,9 @@ async def run_hook(
     with tempfile.TemporaryFile() as stdin:
         stdin.write(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         stdin.seek(0)
+        keeper = confinement if spec.sandbox else None
         try:
-            code, out, err = await _execute(spec, stdin, folder, environment)
+            code, out, err = await _execute(spec, stdin, folder, environment, keeper)
         except OSError as error:
             return HookAnswer(problem=f"cannot be started: {error.strerror or error}")
     if code is None:
@@ -48,11 +54,24 @@ async def run_hook(
 
 
 async def _execute(
-    spec: HookSpec, stdin: IO[bytes], folder: Path, environment: Mapping[str, str]
+    spec: HookSpec,
+    stdin: IO[bytes],
+    folder: Path,
+    environment: Mapping[str, str],
+    confinement: Confinement | None,
 ) -> tuple[int | None, str, str]:
     """Exit code (None after the time limit), standard output and standard error."""
     with closing(Output(MOST_OUTPUT_BYTES)) as out, closing(Output(MOST_OUTPUT_BYTES)) as err:
-        code = await run_shell(spec.command, folder, environment, spec.seconds, out=out, err=err, stdin=stdin)
+        code = await run_shell(
+            spec.command,
+            folder,
+            environment,
+            spec.seconds,
+            out=out,
+            err=err,
+            stdin=stdin,
+            confinement=confinement,
+        )
         return code, await out.text(), await err.text()
 
 

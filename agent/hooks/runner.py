@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.core.confinement import Confinement, Unconfined
 from agent.core.outside_text import one_line
 from agent.hooks.process import HookAnswer, run_hook
 from agent.hooks.spec import HookEvent, HookSpec
@@ -35,6 +36,7 @@ class HookRunner:
     session_id: str
     environment: Callable[[], Mapping[str, str]]
     notify: Callable[[str], None]
+    confinement: Confinement = field(default_factory=Unconfined)
     _timeouts: dict[HookSpec, int] = field(default_factory=dict)
 
     def has(self, event: HookEvent) -> bool:
@@ -95,7 +97,7 @@ class HookRunner:
             "workspace": str(self.workspace),
             **about,
         }
-        answer = await run_hook(spec, payload, self.workspace, self.environment())
+        answer = await run_hook(spec, payload, self.workspace, self.environment(), self.confinement)
         if answer.timed_out:
             self._timeouts[spec] = self._timeouts.get(spec, 0) + 1
         if answer.problem:

@@ -11,12 +11,16 @@ HOOK_EVENTS: tuple[HookEvent, ...] = ("session_start", "before_tool", "after_too
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookSpec:
-    """One hook. `tools` are names with wildcards, empty for every tool; `seconds` is its time limit."""
+    """One hook. `tools` are names with wildcards, empty for every tool; `seconds` is its time limit.
+
+    `sandbox` is false for a hook that has to reach further than the commands of the model may.
+    """
 
     event: HookEvent
     command: str
     tools: tuple[str, ...] = ()
     seconds: float = 30.0
+    sandbox: bool = True
 
     def is_about(self, tool: str) -> bool:
         return not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
@@ -37,6 +41,7 @@ def specs_from(entries: Mapping[str, Sequence[Any]], seconds: float) -> tuple[Ho
                     command=str(table["command"]),
                     tools=tuple(table.get("tools", ())),
                     seconds=float(table.get("seconds", seconds)),
+                    sandbox=bool(table.get("sandbox", True)),
                 )
             )
     return tuple(found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent.core.command import Output, exit_text, run_shell
+from agent.core.confinement import Confinement, Unconfined
 from agent.core.events import CheckFinished
 from agent.core.verifier import Verdict
 from agent.verify.digest import digest
@@ -26,12 +27,14 @@ class CheckCommand:
         *,
         environment: Mapping[str, str],
         timeout_seconds: float,
+        confinement: Confinement | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.command = command
         self._folder = folder
         self._environment = dict(environment)
         self._timeout = timeout_seconds
+        self._confinement: Confinement = confinement or Unconfined()
         self._clock = clock
         self._last_seconds = 0.0
 
@@ -70,8 +73,17 @@ class CheckCommand:
         """
         half = MAX_OUTPUT_BYTES // 2
         with contextlib.closing(Output(half, half)) as output:
-            code = await run_shell(self.command, self._folder, self._environment, self._timeout, out=output)
-            return code, await output.text()
+            code = await run_shell(
+                self.command,
+                self._folder,
+                self._environment,
+                self._timeout,
+                out=output,
+                confinement=self._confinement,
+            )
+            text = await output.text()
+            remark = self._confinement.explanation(text) if code else ""
+            return code, f"{text.rstrip()}\n{remark}" if remark else text
 
 
 def _cannot_start(code: int | None, text: str) -> str:

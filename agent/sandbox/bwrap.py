@@ -1,0 +1,109 @@
+"""Command lines for bubblewrap: a view of the file system of one's own, and namespaces."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from agent.sandbox.policy import UNSET_VARIABLES, Policy, temporary_folders
+
+_DEVICES = ("nvidia*", "kfd", "dri")
+_IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/host")
+_ROOT_KEEPS = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
+"""What root needs for the files of others in its workspace, and nothing to leave a sandbox with."""
+
+
+def find_bwrap(environment: Mapping[str, str]) -> str | None:
+    """The path of bubblewrap: on the PATH, or from the package that brings it along for Python."""
+    import shutil
+
+    found = shutil.which("bwrap", path=environment.get("PATH", os.defpath))
+    if found and found.startswith("/"):
+        return found
+    import sysconfig
+
+    beside = Path(sysconfig.get_path("scripts")) / "bwrap"
+    return str(beside) if os.access(beside, os.X_OK) else None
+
+
+def bwrap_arguments(
+    bwrap: str,
+    policy: Policy,
+    arguments: Sequence[str],
+    *,
+    readable: Sequence[Path] = (),
+    empty_file: Path,
+    outlives: bool,
+    is_root: bool,
+) -> list[str]:
+    """The command line that runs `arguments` confined, in the folder that it is started in.
+
+    Args:
+        readable: more that has to be there.
+        empty_file: stands in for files that are hidden.
+        outlives: see `agent.core.confinement.Confinement`.
+    """
+    return [
+        bwrap,
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        *([] if policy.network else ["--unshare-net"]),
+        *([] if outlives else ["--die-with-parent"]),
+        *(_capabilities() if is_root else []),
+        *_mounts(policy, readable, empty_file),
+        *(word for name in UNSET_VARIABLES for word in ("--unsetenv", name)),
+        *(word for name, value in policy.variables.items() for word in ("--setenv", name, value)),
+        "--",
+        *arguments,
+    ]
+
+
+def _capabilities() -> list[str]:
+    return ["--cap-drop", "ALL", *(word for name in _ROOT_KEEPS for word in ("--cap-add", name))]
+
+
+def _mounts(policy: Policy, readable: Sequence[Path], empty_file: Path) -> list[str]:
+    """Outer folders come before inner ones: what is mounted later lies on top."""
+    steps: dict[Path, list[str]] = {Path("/"): ["--ro-bind", "/", "/"]}
+    steps |= {Path("/dev"): ["--dev", "/dev", *_devices()], Path("/proc"): ["--proc", "/proc"]}
+    for number, folder in enumerate(temporary_folders()):
+        source = policy.temporary if number == 0 else policy.temporary / "var"
+        if folder.is_dir():
+            steps[folder] = ["--bind", str(source), str(folder)]
+    empty: list[Path] = [folder for folder in (Path("/run"), Path("/var/run")) if _is_real_folder(folder)]
+    for folder in empty:
+        steps[folder] = ["--tmpfs", str(folder), *_resolver(folder)]
+    for path in policy.hidden:
+        if path.is_dir():
+            empty.append(path)
+            steps[path] = ["--tmpfs", str(path)]
+        else:
+            steps[path] = ["--ro-bind", str(empty_file), str(path)]
+    for path in (*policy.readable, *readable):
+        steps[path] = ["--ro-bind-try", str(path), str(path)]
+    for path in policy.all_writable:
+        steps[path] = ["--dev-bind" if path.is_relative_to("/dev") else "--bind", str(path), str(path)]
+    for path in policy.kept:
+        steps[path] = ["--ro-bind", str(path), str(path)]
+    ordered = sorted(steps, key=lambda path: len(path.parts))
+    sealed = [
+        word for path in empty if path not in policy.all_writable for word in ("--remount-ro", str(path))
+    ]
+    return [word for path in ordered for word in steps[path]] + sealed
+
+
+def _devices() -> Iterator[str]:
+    for pattern in _DEVICES:
+        for device in sorted(Path("/dev").glob(pattern)):
+            yield from ("--dev-bind-try", str(device), str(device))
+
+
+def _resolver(folder: Path) -> Iterator[str]:
+    """Names of hosts are looked up with a file that often lies among what runs."""
+    for name in (os.path.realpath("/etc/resolv.conf"), *_IN_RUN):
+        if Path(name).is_relative_to(folder) and Path(name).exists():
+            yield from ("--ro-bind", name, name)
+
+
+def _is_real_folder(folder: Path) -> bool:
+    return folder.is_dir() and os.path.realpath(folder) == str(folder)
