@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.app.mcp import find_servers
+from agent.app.mcp import signing as person_signing
 from agent.app.workbench import tool_environment
 from agent.config.load import find_project_root, load_settings
 from agent.core.errors import UsageError
@@ -20,6 +21,7 @@ from agent.mcp.importing import foreign_servers
 from agent.mcp.known import KnownServers
 from agent.mcp.log import log_of
 from agent.mcp.pool import Pool
+from agent.mcp.sign_in import Signing
 from agent.resources import state_folder
 
 _SESSIONS_LOOKED_AT = 10
@@ -69,7 +71,7 @@ def overview(workspace: Path) -> Overview:
         tools = offered_tools(spec, remotes)[0] if remotes is not None else None
         tokens = sum(tool_tokens(tool) for tool in tools) if tools is not None else None
         rows.append(ServerRow(spec=spec, tools=None if tools is None else len(tools), tokens=tokens))
-    pool = _pool(specs, workspace)
+    pool = pool_of(specs, workspace)
     catalogue = Catalogue(pool)
     return Overview(
         rows=tuple(rows),
@@ -100,7 +102,7 @@ async def try_server(spec: ServerSpec, workspace: Path) -> Trial:
     """Connects, lists, remembers the tools, and ends the server again. Raises AgentError."""
     problems: list[str] = []
     loop = asyncio.get_running_loop()
-    pool = _pool([spec], workspace, problems)
+    pool = pool_of([spec], workspace, problems)
     began = loop.time()
     try:
         listing = await pool.list_tools([spec.name])
@@ -192,8 +194,20 @@ def _specs(workspace: Path) -> tuple[list[ServerSpec], tuple[str, ...]]:
     return list(found.specs), (*loaded.notices, *found.notices)
 
 
-def _pool(specs: list[ServerSpec], workspace: Path, problems: list[str] | None = None) -> Pool:
-    around = Surroundings(workspace=workspace, environment=tool_environment(), variables=os.environ)
+def pool_of(
+    specs: list[ServerSpec],
+    workspace: Path,
+    problems: list[str] | None = None,
+    *,
+    signing: Signing | None = None,
+) -> Pool:
+    """Servers outside of a session. `problems` takes lines about them; `signing` is the person's own."""
+    around = Surroundings(
+        workspace=workspace,
+        environment=tool_environment(),
+        variables=os.environ,
+        signing=signing or person_signing(os.environ),
+    )
     report = problems.append if problems is not None else lambda _: None
     return Pool(specs, around, state=state_folder(), report=report)
 

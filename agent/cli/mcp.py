@@ -33,6 +33,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         ("get", "show one server and its tools", get_server),
         ("remove", "take a server out of your configuration", remove_server),
         ("test", "connect to a server, list its tools, and end it", test_server),
+        ("login", "sign in to a server at an address, in a browser", log_in),
+        ("logout", "forget the sign-in to a server", log_out),
     ):
         action = actions.add_parser(name, help=text)
         action.add_argument("name", metavar="NAME", help="the server")
@@ -234,6 +236,30 @@ def _print_tools(tools: "list[OfferedTool]", problems: list[str]) -> None:
         print(f"{tool.name}{'  (read only)' if tool.access == 'read' else ''}  {tool.description}".rstrip())
     for problem in problems:
         print(f"! {problem}", file=sys.stderr)
+
+
+def log_in(arguments: argparse.Namespace) -> int:
+    """Signs in to a remote server. The address to open goes to standard error."""
+    import asyncio
+
+    from agent.app.mcp_admin import server_named
+    from agent.app.mcp_sign_in import sign_in
+    from agent.config.text import printable
+
+    spec = server_named(Path.cwd(), arguments.name)
+    tools = asyncio.run(sign_in(spec, Path.cwd(), lambda text: print(printable(text), file=sys.stderr)))
+    print(f"signed in to {spec.name}, which offers {tools} tools", file=sys.stderr)
+    return 0
+
+
+def log_out(arguments: argparse.Namespace) -> int:
+    """Forgets a sign-in. Exit code 1 where there was none."""
+    from agent.app.mcp_sign_in import sign_out
+
+    count = sign_out(arguments.name)
+    text = "is forgotten" if count else "was never made or is forgotten already"
+    print(f"the sign-in to {arguments.name} {text}", file=sys.stderr)
+    return 0 if count else 1
 
 
 def import_servers(arguments: argparse.Namespace) -> int:

@@ -162,12 +162,14 @@ class Connection:
                         await self._until_over(client)
         except TimeoutError:
             self._failed(ready, f"did not answer within {spec.start_seconds:g} seconds")
-        except AgentError as error:
-            if not ready.done():
-                ready.set_exception(error)
-            self.ending.note(error.message)
         except Exception as error:
-            self._failed(ready, self.ending.reason or _reason(error))
+            inner = _innermost(error)
+            if isinstance(inner, AgentError):
+                self.ending.note(inner.message)
+                if not ready.done():
+                    ready.set_exception(inner)
+            else:
+                self._failed(ready, self.ending.reason or _reason(error))
         finally:
             self._failed(ready, self.ending.reason or "was stopped")
             if not ready.cancelled():
@@ -323,9 +325,14 @@ class Connection:
             asking.cancel()
 
 
-def _reason(error: BaseException) -> str:
-    """The innermost of grouped errors in one line."""
+def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    text = one_line(str(error), 200)
-    return text if text else type(error).__name__
+    return error
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost of grouped errors in one line."""
+    inner = _innermost(error)
+    text = one_line(str(inner), 200)
+    return text if text else type(inner).__name__

@@ -66,7 +66,7 @@ def _provider(spec: ServerSpec, file: TokenFile, interaction: Interaction | None
         response_types=["code"],
     )
 
-    async def refused(_: str) -> None:
+    async def refused(*_: Any) -> Any:
         raise AgentError(
             f"the sign-in at the MCP server {spec.name} has ended",
             f"`agent mcp login {spec.name}` signs in again",
@@ -78,7 +78,7 @@ def _provider(spec: ServerSpec, file: TokenFile, interaction: Interaction | None
         client_metadata=metadata,
         storage=storage,
         redirect_handler=interaction.show if interaction is not None else refused,
-        callback_handler=interaction.callback.result if interaction is not None else None,
+        callback_handler=interaction.callback.result if interaction is not None else refused,
     )
     # What the library finds out while signing in it does not keep; without it a token that has ended could
     # not be renewed, because nobody would know when it ends and where that is done.

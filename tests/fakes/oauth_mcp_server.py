@@ -78,7 +78,10 @@ class OAuthServer:
         else:
             asked = self.codes.pop(form["code"], None)
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
-            if asked is None or base64.urlsafe_b64encode(digest).decode().rstrip("=") != asked["code_challenge"]:
+            if (
+                asked is None
+                or base64.urlsafe_b64encode(digest).decode().rstrip("=") != asked["code_challenge"]
+            ):
                 return None
         access, refresh = f"access-{secrets.token_hex(8)}", f"refresh-{secrets.token_hex(8)}"
         self.access.add(access)
@@ -120,10 +123,10 @@ def oauth_mcp_server() -> Iterator[OAuthServer]:
 class _Handler(BaseHTTPRequestHandler):
     known: OAuthServer
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+    def log_message(self, *_: Any) -> None:
         pass
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         parts = urlsplit(self.path)
         if parts.path == "/.well-known/oauth-protected-resource/mcp":
             self._json(200, {"resource": self.known.mcp_url, "authorization_servers": [self.known.url]})
@@ -135,10 +138,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._json(404, {})
 
-    def do_DELETE(self) -> None:  # noqa: N802
+    def do_DELETE(self) -> None:
         self._json(200, {})
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode("utf-8")
         if self.path == "/register":
             self._json(201, self.known.register(json.loads(body)))
@@ -166,7 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
             result = {"tools": [{"name": "secret", "description": "", "inputSchema": {"type": "object"}}]}
         elif message["method"] == "tools/call":
             result = {"content": [{"type": "text", "text": "the secret"}]}
-        answer = {"error": {"code": -32601, "message": "no such method"}} if result is None else {"result": result}
+        answer = (
+            {"error": {"code": -32601, "message": "no such method"}} if result is None else {"result": result}
+        )
         self._json(200, {"jsonrpc": "2.0", "id": message["id"], **answer})
 
     def _json(self, status: int, record: Any, **headers: str) -> None:
