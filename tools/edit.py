@@ -37,7 +37,7 @@ class EditTool:
     def preview(self, params: EditParams, context: ToolContext) -> ToolResult:
         """What `run` would give now, with nothing changed."""
         try:
-            planned = self._plan(params, context)
+            planned = self._plan(params, context, foreseen=True)
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
         return ToolResult(planned.said, diffs=(planned.diff,))
@@ -61,8 +61,8 @@ class EditTool:
         """A fresh attempt at the task may make the mistakes of the one before."""
         self._misses.forget()
 
-    def _plan(self, params: EditParams, context: ToolContext) -> Change:
-        """What the edit comes to, without doing it."""
+    def _plan(self, params: EditParams, context: ToolContext, *, foreseen: bool = False) -> Change:
+        """What the edit comes to, without doing it; `foreseen` for a preview."""
         path = resolve(context.workspace, params.path)
         name = shown(context.workspace, path)
         loaded = load_text(context.workspace, path)
@@ -72,7 +72,7 @@ class EditTool:
         content = NormalisedText(before.text)
         found = wanted.find_in(content)
         if found is None:
-            times = self._misses.count(name, params.old, content.text)
+            times = self._misses.count(name, params.old, content.text, foreseen=foreseen)
             raise not_found(content, name, wanted.plain_old or wanted.old, wanted.new, times)
         if not known and found.level != "exact":
             raise RefusalError(
@@ -80,7 +80,8 @@ class EditTool:
             )
         starts = [match.start for match in found.matches]
         if len(starts) > 1 and not params.all:
-            raise not_unique(content, name, starts, self._misses.count(name, params.old, content.text))
+            times = self._misses.count(name, params.old, content.text, foreseen=foreseen)
+            raise not_unique(content, name, starts, times)
         text = content.with_replacements(map(_span, found.matches))
         if text == before.text:
             raise RefusalError(

@@ -25,8 +25,11 @@ class WriteTool:
     params: type[BaseModel] = WriteParams
     access: Access = "write"
 
-    def __init__(self) -> None:
+    def __init__(self, for_changes: str | None = "edit") -> None:
+        """`for_changes` is the tool to be used for small ones, None where there is none."""
         self.description = description_of(self.name)
+        if for_changes:
+            self.description += f" Use {for_changes} for small changes."
 
     def preview(self, params: WriteParams, context: ToolContext) -> ToolResult:
         """What `run` would give now, with nothing changed."""
@@ -84,7 +87,7 @@ def _plan(params: WriteParams, context: ToolContext) -> Change:
 
 def _require_known(path: Path, name: str, data: bytes, context: ToolContext) -> None:
     if data and context.ledger.seen(path) is None:
-        raise RefusalError(f"{name} exists and you have not read it. Read it first, then use edit or write.")
+        raise RefusalError(f"{name} exists and you have not read it. Read it first, then change it.")
     if data and context.ledger.is_stale(path):
         raise RefusalError(f"{name} changed on disk since you read it. Read it again first.")
 

@@ -1,7 +1,7 @@
 """What a run changed by its commands, as opposed to what a person changed in the meantime."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,6 +73,17 @@ class OwnCommands:
         self.access = tool.access
         self._tool = tool
         self._authorship = authorship
+
+    def acts_as(self, params: Any) -> tuple[Tool, Mapping[str, Any]] | ToolResult | None:
+        """See `core.tool.CallsAnother`; None where the call is what it looks like."""
+        acts_as = getattr(self._tool, "acts_as", None)
+        return acts_as(params) if acts_as is not None else None
+
+    def start_over(self) -> None:
+        """Passed on to a tool that remembers what was done before."""
+        start_over = getattr(self._tool, "start_over", None)
+        if start_over is not None:
+            start_over()
 
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
         with self._authorship.of_a_command():

@@ -22,7 +22,7 @@ class Change:
     """What becomes of one file.
 
     `before` and `after` are its bytes, None where there is no file. `status` is that of the file when
-    `before` was read; `said` tells the model what was done.
+    `before` was read; `said` tells the model what was done. `mode` is for a file that is made.
     """
 
     path: Path
@@ -31,6 +31,7 @@ class Change:
     status: os.stat_result | None
     diff: FileDiff
     said: str
+    mode: int | None = None
 
 
 def carry_out(changes: Sequence[Change], context: ToolContext) -> None:
@@ -90,6 +91,8 @@ def _make(change: Change, workspace: Path) -> None:
             f"{shown(workspace, change.path)} was made just now by somebody else. Read it first."
         )
     replace_file(workspace, change.path, change.after, change.status)
+    if change.mode is not None:
+        change.path.chmod(change.mode)
 
 
 def _remove(path: Path, workspace: Path) -> None:

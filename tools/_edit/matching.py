@@ -5,6 +5,7 @@ texts have `\\n` line ends. The first step with any match is the answer, so that
 competes with a stricter one.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -46,18 +47,32 @@ def find(text: str, old: str, new: str) -> Found | None:
     wanted = _Block.of(old, new)
     if wanted is None:
         return None
-    lines = _Lines(text)
-    alike = LookAlikes()
-    rungs: tuple[tuple[Level, Callable[[str], str]], ...] = (
-        ("trailing space", _without_trailing_space),
-        ("indentation", _stripped),
-        ("look-alike characters", lambda line: alike.plain(line).strip()),
-    )
-    for level, key in rungs:
+    lines = Lines(text)
+    for level, key in _tolerant_rungs():
         matches = wanted.matches(lines, key)
         if matches:
             return Found(level, matches)
     return None
+
+
+def find_lines(lines: "Lines", old: Sequence[str], new: Sequence[str], first: int = 0) -> Found | None:
+    """Like `find`, for whole lines from line `first` (from 0) on, blank ones included. `new` may be empty."""
+    wanted = _Block(old, new)
+    exact: tuple[Level, Callable[[str], str]] = ("exact", str)
+    for level, key in (exact, *_tolerant_rungs()):
+        matches = wanted.matches(lines, key, first)
+        if matches:
+            return Found(level, matches)
+    return None
+
+
+def _tolerant_rungs() -> tuple[tuple[Level, Callable[[str], str]], ...]:
+    alike = LookAlikes()
+    return (
+        ("trailing space", _without_trailing_space),
+        ("indentation", _stripped),
+        ("look-alike characters", lambda line: alike.plain(line).strip()),
+    )
 
 
 def _exact(text: str, at: int, old: str, new: str) -> Match:
@@ -78,13 +93,19 @@ def _occurrences(text: str, old: str) -> list[int]:
     return places
 
 
-class _Lines:
+class Lines:
+    """The lines of a text with `\\n` line ends, and where they begin in it."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = text.split("\n")
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def line_at(self, position: int) -> int:
+        """Number, from 0, of the line with this position."""
+        return bisect_right(self.starts, position) - 1
 
     def span(self, first: int, after: int) -> tuple[int, int]:
         """Positions of whole lines, without the last one's line end."""
@@ -109,13 +130,15 @@ class _Block:
             del old_lines[-1]
             if len(new_lines) > 1 and not new_lines[-1].strip():
                 del new_lines[-1]
-        return cls(old_lines, new_lines) if old_lines[0].strip() else None
+        if not old_lines[0].strip():
+            return None
+        return cls(old_lines, [] if new_lines == [""] else new_lines)
 
-    def matches(self, lines: _Lines, key: Callable[[str], str]) -> tuple[Match, ...]:
+    def matches(self, lines: Lines, key: Callable[[str], str], first: int = 0) -> tuple[Match, ...]:
         wanted = [key(line) for line in self.old]
         present = [key(line) for line in lines.lines]
         found: list[Match] = []
-        first, length = 0, len(wanted)
+        length = len(wanted)
         while first + length <= len(present):
             match = None
             if present[first] == wanted[0] and present[first : first + length] == wanted:
@@ -125,14 +148,14 @@ class _Block:
             first += length if match else 1
         return tuple(found)
 
-    def _match_at(self, lines: _Lines, first: int) -> Match | None:
+    def _match_at(self, lines: Lines, first: int) -> Match | None:
         after = first + len(self.old)
         reindent = indentation_change(self.old, lines.lines[first:after])
         if reindent is None:
             return None
         replacement = "\n".join(self._merged(lines.lines[first:after], reindent))
         start, end = lines.span(first, after)
-        if not replacement and end < len(lines.text):
+        if not self.new and end < len(lines.text):
             end += 1  # nothing takes the lines' place, so their line end goes too
         return Match(start, end, replacement)
 

@@ -18,20 +18,29 @@ class Misses:
 
     def __init__(self) -> None:
         self._counts: dict[bytes, int] = {}
+        self._foreseen: bytes | None = None
 
-    def count(self, name: str, old: str, text: str) -> int:
-        """How often this has failed, this time included."""
+    def count(self, name: str, old: str, text: str, *, foreseen: bool = False) -> int:
+        """How often this has failed, this time included.
+
+        What was only `foreseen`, in a preview, and then happens has failed once.
+        """
         parts = (part.encode("utf-8", "surrogatepass") for part in (name, old, text))
         key = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
-        self._counts[key] = self._counts.get(key, 0) + 1
+        happens, self._foreseen = key == self._foreseen and not foreseen, key if foreseen else None
+        if not happens:
+            self._counts[key] = self._counts.get(key, 0) + 1
         return self._counts[key]
 
     def forget(self) -> None:
         self._counts.clear()
+        self._foreseen = None
 
 
-def not_found(content: NormalisedText, name: str, old: str, new: str, times: int) -> RefusalError:
-    """The refusal of an edit whose old text is not there; `times` counts this one."""
+def not_found(
+    content: NormalisedText, name: str, old: str, new: str, times: int, *, what: str = "old"
+) -> RefusalError:
+    """The refusal of an edit whose old text, called `what`, is not there; `times` counts this one."""
     if not content.text:
         return RefusalError(f"{name} is empty. Use write to give it content.")
     if times > _TRIED_IN_VAIN:
@@ -39,32 +48,42 @@ def not_found(content: NormalisedText, name: str, old: str, new: str, times: int
     region = nearest_region(content.text, old)
     if region is None:
         again = " again" if times > 1 else ""
-        return RefusalError(f"old was{again} not found in {name}, nor anything like it. Read the file first.")
+        return RefusalError(
+            f"{what} was{again} not found in {name}, nor anything like it. Read the file first."
+        )
     already = content.text.find(new) if new.strip() else -1
     if already >= 0 and abs(content.line_of(already) - region.first) <= 1:
         return RefusalError(
-            f"old is not in {name}, but new is there already, at line {content.line_of(already)}. Go on."
+            f"{what} is not in {name}, but new is there already, at line {content.line_of(already)}. Go on."
         )
     lines = "\n".join(shortened(line, _LINE_CHARACTERS) for line in region.numbered().split("\n"))
     if times == 1:
         return RefusalError(
-            f"old was not found in {name}. The nearest lines are:\n{lines}\nCopy old exactly from there."
+            f"{what} was not found in {name}. The nearest lines are:\n{lines}\n"
+            f"Copy {what} exactly from there."
         )
     difference = _first_difference(region.first, region.lines, old)
     return RefusalError(
-        f"The same edit failed before: old is not in {name}. {difference}The file has:\n{lines}\n"
-        "Do not send this edit again. Take fewer lines for old, one may do, letter by letter from above."
+        f"The same edit failed before: {what} is not in {name}. {difference}The file has:\n{lines}\n"
+        f"Do not send this edit again. Take fewer lines for {what}, one may do, letter by letter from above."
     )
 
 
-def not_unique(content: NormalisedText, name: str, starts: Sequence[int], times: int) -> RefusalError:
+def not_unique(
+    content: NormalisedText,
+    name: str,
+    starts: Sequence[int],
+    times: int,
+    *,
+    what: str = "old is",
+    advice: str = "Add neighbouring lines to old to make it unique, or set all.",
+) -> RefusalError:
     """The refusal of an edit whose old text is there more than once."""
     if times > _TRIED_IN_VAIN:
         return _blocked(name)
     lines = line_numbers(content, starts)
-    advice = "Add neighbouring lines to old to make it unique, or set all."
     if times == 1:
-        return RefusalError(f"old is {len(starts)} times in {name}, at lines {lines}. {advice}")
+        return RefusalError(f"{what} {len(starts)} times in {name}, at lines {lines}. {advice}")
     all_lines = content.text.split("\n")
     shown = [
         f"{number}\t{shortened(all_lines[number - 1], _LINE_CHARACTERS)}"
@@ -72,9 +91,10 @@ def not_unique(content: NormalisedText, name: str, starts: Sequence[int], times:
         for number in _with_line_before(content.line_of(start))
     ]
     return RefusalError(
-        f"The same edit failed before: old is {len(starts)} times in {name}. With the line before each:\n"
+        f"The same edit failed before: {what[:1].lower()}{what[1:]} {len(starts)} times in {name}. "
+        + "With the line before each:\n"
         + "\n".join(shown)
-        + "\nDo not send this edit again. Put the line before the right place into old and new, or set all."
+        + f"\nDo not send this edit again. {advice}"
     )
 
 
@@ -89,8 +109,8 @@ def _with_line_before(number: int) -> tuple[int, ...]:
 
 def _blocked(name: str) -> RefusalError:
     return RefusalError(
-        f"Blocked: this edit of {name} failed twice and would fail again. Read {name}, then send another "
-        "old, or replace the file with write."
+        f"Blocked: this edit of {name} failed twice and would fail again. Read {name}, then send "
+        "another one, or replace the file with write."
     )
 
 
