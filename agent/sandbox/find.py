@@ -77,11 +77,16 @@ def wrapped(
 def _first(environment: Mapping[str, str], candidates: Sequence[Probed], reasons: Sequence[str]) -> Probed:
     refused = list(reasons)
     for candidate in candidates:
-        problem = try_out(lambda trial, words, one=candidate: _attempt(one, trial, words), environment)
+        problem = working(candidate, environment)
         if not problem:
             return Probed(candidate.kind, candidate.program, candidate.version, tuple(refused))
         refused.append(f"{candidate.kind}: {problem}")
     return Probed("none", reasons=tuple(refused))
+
+
+def working(candidate: Probed, environment: Mapping[str, str]) -> str:
+    """Why a kind of sandbox does not work here; empty where it does. Blocks while it is tried."""
+    return try_out(lambda trial, words: _attempt(candidate, trial, words), environment)
 
 
 def _attempt(candidate: Probed, trial: Trial, arguments: Sequence[str]) -> Sequence[str]:

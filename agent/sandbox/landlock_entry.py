@@ -139,8 +139,9 @@ def add_rules(ruleset: int, policy: dict, handled: int) -> None:
     allow(ruleset, "/", READ_DIR)  # names are no secrets, and many programs look around
     for path in readable_parts("/", hidden):
         allow(ruleset, path, READING)
-    for path in policy["readable"]:
-        allow(ruleset, path, READING)
+    for folder in policy["readable"]:
+        for path in readable_parts(folder, {path for path in hidden if is_below(path, folder)}):
+            allow(ruleset, path, READING)
     for folder in policy["writable"]:
         inside = {path for path in hidden if is_below(path, folder)}
         if not inside:

@@ -46,10 +46,9 @@ def seatbelt_profile(policy: Policy) -> str:
 
 
 def _hidden_inside(policy: Policy) -> tuple[Path, ...]:
-    """Secrets in a workspace, a home folder for instance, stay hidden there."""
-    return tuple(
-        path for path in policy.hidden if any(folder in path.parents for folder in policy.all_writable)
-    )
+    """Secrets in what may be read or changed, a home folder for instance, stay hidden there."""
+    opened = (*policy.all_writable, *policy.readable)
+    return tuple(path for path in policy.hidden if any(folder in path.parents for folder in opened))
 
 
 def _below(path: Path) -> str:
