@@ -14,6 +14,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "dspark": ("draft-dspark", "dspark"),
 }
 _NGRAM_NUMBERS = ("size_n", "size_m", "min_hits")
+_DRAFTS_ON_A_GPU = ("bee-0.3",)
+"""There, a DFlash drafter gets a device of its own, and the start ends with "invalid value for main_gpu" if
+there is none; seen with BeeLlama 0.3.1."""
 _DRAFTS_LITTLE_BY_DEFAULT = ("llama.cpp",)
 """There, `--spec-draft-n-max` is 3 unless given, for DFlash too."""
 
@@ -46,9 +49,11 @@ def _add_draft_model(build: Builder) -> None:
     if layers != "auto":
         flags = ("--spec-draft-ngl", "--gpu-layers-draft", "-ngld")
         add_layers(build, "draft_gpu_layers", flags, layers, "layers of the draft model on the GPU")
+    device_flags = ("--spec-draft-device", "--device-draft", "-devd")
     if speculation.draft_devices:
-        flags = ("--spec-draft-device", "--device-draft", "-devd")
-        build.add_or_warn("draft_devices", flags, speculation.draft_devices, "GPUs of the draft model")
+        build.add_or_warn("draft_devices", device_flags, speculation.draft_devices, "GPUs of the draft model")
+    elif layers == 0 and speculation.kind == "dflash" and build.capabilities.dialect in _DRAFTS_ON_A_GPU:
+        build.add(device_flags, "none", "it would look for a GPU for the draft model even so")
     for letter, kv_type in (("k", speculation.draft_kv_type_k), ("v", speculation.draft_kv_type_v)):
         if kv_type is None:
             continue

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from agent.server.drafter import block_size, has_mask_token, read_layers
 from agent.server.gguf import read_model, vocabulary_digest
 from agent.server.gguf_types import GgufHeader
 
@@ -157,13 +158,13 @@ def _check_dflash(
     if wrong:
         return wrong
     found = _check_target(target)
-    layers = draft.numbers(f"{draft.architecture}.target_layers")
-    found += _check_read_layers(target, layers, f"{draft.architecture}.target_layers")
+    key, layers = read_layers(draft)
+    found += _check_read_layers(target, layers, key)
     found += _check_width(target, draft.embedding_length)
-    if draft.metadata.get("tokenizer.ggml.mask_token_id") is None:
+    if not has_mask_token(draft):
         reason = "the drafter does not say which token stands for one to be guessed (its mask token)"
         found.append(_warn("mask-token", reason, "get the drafter again from its author, converted anew"))
-    block = draft.own_number("block_size", 16)
+    block = block_size(draft)
     if n_max is not None and n_max > block - 1:
         reason = f"n_max is {n_max}, but the drafter was trained for blocks of {block}: {block - 1} are used"
         found.append(_warn("n-max", reason, f"set speculation.n_max = {block - 1} or less"))

@@ -197,6 +197,18 @@ _START = (
         "this server is too old for the draft model: it does not know DFlash drafters",
         f"get a newer one with `agent server install`, {_NO_DRAFT}",
     ),
+    _rule(
+        "speculation",
+        r"invalid value for main_gpu: \d+ \(available devices: 0\)",
+        "this server puts the draft model on a GPU, and there is none",
+        'set speculation.draft_devices = ["none"] in the profile, then it drafts on the CPU',
+    ),
+    _rule(
+        "architecture",
+        r"check_tensor_dims: tensor '(?P<tensor>fc|dflash_fc)\.weight' has wrong shape",
+        "the draft model is laid out for another server or target: {tensor} has the wrong shape",
+        f"choose another file for [draft], {_NO_DRAFT}",
+    ),
     # The next two are BeeLlama's own, from common/speculative.cpp and the server of its 0.3.1.
     _rule(
         "speculation",

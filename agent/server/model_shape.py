@@ -6,6 +6,7 @@ the numbers that follow from them were compared with what the engine reports, se
 
 from dataclasses import dataclass
 
+from agent.server.drafter import block_size, read_layers
 from agent.server.gguf_types import GgufArray, GgufHeader
 
 _WINDOW_EVERY = {
@@ -122,8 +123,8 @@ def shape_of(header: GgufHeader) -> ModelShape:
         recurrent=_recurrent_state(header, sum(recurrent_layers[:main])),
         widths=_widths(header, any(recurrent_layers)),
         weights=_weights(header),
-        target_layers=len(header.numbers(f"{header.architecture}.target_layers") or ()),
-        block_size=header.own_number("block_size", 16),
+        target_layers=len(read_layers(header)[1] or ()),
+        block_size=block_size(header),
     )
 
 

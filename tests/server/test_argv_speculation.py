@@ -260,3 +260,15 @@ def test_mtp_may_have_its_layers_in_a_file_of_their_own():
     made = draft("llama.cpp", "mtp", n_max=3)
     assert {("--spec-draft-model", "d.gguf"), ("--spec-draft-n-max", "3")} <= words(made)
     assert "--spec-draft-model" not in without_model("llama.cpp", "mtp").argv
+
+
+@pytest.mark.parametrize(
+    ("dialect", "layers", "device"),
+    [("bee-0.3", 0, "none"), ("bee-0.3", "auto", None), ("bee-0.4", 0, None), ("llama.cpp", 0, None)],
+)
+def test_drafter_that_would_look_for_a_gpu_is_told_not_to(
+    dialect: DialectName, layers: int | str, device: str | None
+):
+    made = make(dialect, draft=DRAFT, gpu_layers=layers, speculation={"kind": "dflash"})
+    devices = [word[1] for word in words(made) if word[0] == "--spec-draft-device"]
+    assert devices == ([device] if device else [])

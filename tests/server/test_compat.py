@@ -86,6 +86,15 @@ def test_the_old_layout_is_refused_by_engines_that_do_not_read_it(pairs: Pairs):
     assert pairs.dflash(architecture="dflash-draft", layouts=("dflash-draft",)) == ()
 
 
+def test_the_old_layout_says_the_same_in_keys_of_its_own(pairs: Pairs):
+    nested = {"dflash.block_size": 8, "dflash.mask_token_id": 3, "dflash.target_layer_ids": [1, 99]}
+    other = {"block_size": None, "target_layers": None, "tokenizer.ggml.mask_token_id": None}
+    drafter = {"architecture": "dflash-draft", "layouts": ("dflash-draft",), **other, **nested}
+    layers, n_max = pairs.dflash(n_max=9, **drafter)
+    assert (layers.code, "layer 99" in layers.reason) == ("target-layers", True)
+    assert (n_max.code, "blocks of 8" in n_max.reason) == ("n-max", True)
+
+
 def test_the_new_layout_is_refused_by_old_engines(pairs: Pairs):
     assert codes(pairs.dflash(layouts=("dflash-draft",))) == [("refusal", "layout")]
 
