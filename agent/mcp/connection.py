@@ -103,7 +103,7 @@ class Connection:
 
         try:
             with anyio.fail_after(self.spec.start_seconds):
-                return await list_offer(client)
+                return await list_offer(client, self.spec.start_seconds)
         except TimeoutError:
             raise AgentError(f"{self.spec.name} did not list its tools again in time") from None
         except Exception as error:
@@ -176,7 +176,7 @@ class Connection:
                 ready.exception()  # whoever waits has it; nobody else needs to be warned
 
     async def _listed_unless_stopped(self, client: Any) -> bool:
-        listing = asyncio.ensure_future(list_offer(client))
+        listing = asyncio.ensure_future(list_offer(client, self.spec.start_seconds))
         waits = [asyncio.ensure_future(event.wait()) for event in (self._stop, self.ending.event)]
         try:
             await asyncio.wait({listing, *waits}, return_when=asyncio.FIRST_COMPLETED)

@@ -85,3 +85,22 @@ def _media(what: str, media_type: str | None, data: str, keep: Keep) -> str:
         return f"[{named}, which cannot be decoded]"
     path = keep(content, kind)
     return f"[{named}, {len(content)} bytes, {f'kept as {path}' if path else 'not shown'}]"
+
+
+def as_document(result: Any, keep: Keep) -> str:
+    """A server's `ReadResourceResult`: texts one below the other, everything else named."""
+    found = result.contents[:MOST_BLOCKS]
+    only = found[0] if len(found) == 1 else None
+    text = getattr(only, "text", None)
+    joined = text if text is not None else "\n".join(contents(item, keep) for item in found)
+    return tidy(joined[:LARGEST_CHARACTERS]).strip()
+
+
+def as_prompt(result: Any) -> str:
+    """A server's `GetPromptResult` as one message of the person's; words put into the model's mouth are marked."""
+    parts: list[str] = []
+    for message in result.messages[:MOST_BLOCKS]:
+        text = described(message.content, nothing_kept).strip()
+        if text:
+            parts.append(text if message.role == "user" else f"(You answered:)\n{text}")
+    return tidy("\n\n".join(parts)[:LARGEST_CHARACTERS]).strip()

@@ -61,10 +61,10 @@ class Offer:
     problems: list[str] = field(default_factory=list)
 
 
-async def list_offer(client: Any) -> Offer:
+async def list_offer(client: Any, seconds: float) -> Offer:
     """Asks a connected `mcp.Client` for everything, up to numbers that no honest server has.
 
-    A failure about tools is raised as the library has it; one about the rest becomes a problem.
+    `seconds` is the time that there is for all of it, which the caller holds it to. A failure about tools is raised as the library has it; one about the rest becomes a problem.
     """
     import anyio
 
@@ -75,7 +75,7 @@ async def list_offer(client: Any) -> Offer:
     else:
         tools = await _pages(client.list_tools, lambda page: page.tools, "tools", offer)
         offer.tools = [_tool(item) for item in tools]
-    with anyio.move_on_after(_EXTRA_SECONDS) as scope:
+    with anyio.move_on_after(min(_EXTRA_SECONDS, seconds / 2)) as scope:
         if offers.prompts is not None:
             prompts = await _extra(client.list_prompts, lambda page: page.prompts, "prompts", offer)
             offer.prompts = [_prompt(item) for item in prompts]

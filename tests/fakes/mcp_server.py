@@ -15,9 +15,14 @@ and would take seconds to load. Habits:
     no-exit         stays when its input ends and when it is told to end
     child           starts a helper that stays when it is told to end; both numbers go to `FILE` in $PIDS
     changed         says that its list of tools has changed, and then has another one
+    offers          has prompts and resources besides
+    bad-offers      says that it has them, and lists nonsense
+    silent-offers   says that it has them, and never lists them
 
 The tools `echo`, `fail`, `crash`, `hang`, `huge`, `endless-line`, `flood`, `progress`, `mixed`, `structured`,
-`not-a-result`, `environment` do what their names say; all but the first are there with the habit `acts`.
+`not-a-result`, `environment` do what their names say; all but the first are there with the habit `acts`. So
+are `ask`, `ask-url`, `ask-nonsense` (a question for the person), `sample` (for the model), `roots`, and
+`cancelled`, which tells how many calls were taken back.
 """
 
 import json
@@ -33,8 +38,47 @@ HABITS: dict[str, str] = {name: value for name, _, value in (text.partition("=")
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "minLength": 1}}, "required": ["text"]}
 ACTS = (
     *("fail", "crash", "hang", "huge", "endless-line", "flood", "progress", "mixed", "structured"),
-    *("not-a-result", "environment"),
+    *("not-a-result", "environment", "ask", "ask-url", "ask-nonsense", "sample", "roots", "cancelled"),
 )
+FORM = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "default": "Ada"},
+        "age": {"type": "integer", "default": 36, "minimum": 0},
+        "share": {"type": "number", "default": 0.5},
+        "sure": {"type": "boolean", "default": True},
+        "colour": {"type": "string", "enum": ["red", "green"], "default": "green"},
+        "note": {"type": "string"},
+    },
+    "required": ["name"],
+}
+ASKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "ask": ("elicitation/create", {"message": "Who are you?", "requestedSchema": FORM}),
+    "ask-url": (
+        "elicitation/create",
+        {"mode": "url", "message": "Sign here", "url": "https://example.org/sign", "elicitationId": "1"},
+    ),
+    "ask-nonsense": (
+        "elicitation/create",
+        {"message": "?", "requestedSchema": {"type": "object", "properties": {"x": {"type": "object"}}}},
+    ),
+    "sample": ("sampling/createMessage", {"messages": [], "maxTokens": 10}),
+    "roots": ("roots/list", {}),
+}
+CANCELLED: list[Any] = []
+PROMPTS = [
+    {
+        "name": "greet",
+        "description": "Greets somebody.",
+        "arguments": [{"name": "who", "required": True}, {"name": "how"}],
+    },
+    {"name": "plain"},
+    {"name": "hid\u202eden"},
+]
+RESOURCES = [
+    {"uri": "memo:today", "name": "today", "mimeType": "text/plain"},
+    {"uri": "memo:picture", "name": "picture", "mimeType": "image/png"},
+]
 
 
 def send(message: dict[str, Any]) -> None:
@@ -95,6 +139,12 @@ def call(identity: Any, params: dict[str, Any]) -> None:
         os._exit(7)
     if name == "hang":
         return
+    if name in ASKED:
+        answered = ask(*ASKED[name])
+        if answered is not None:
+            told = answered.get("result", answered.get("error"))
+            send({"id": identity, "result": text_result(json.dumps(told, sort_keys=True))})
+        return
     if name == "endless-line":
         while True:
             sys.stdout.write("x" * 65536)
@@ -121,6 +171,8 @@ def result_of(name: str, arguments: dict[str, Any]) -> Any:
         return {"content": "this should be a list"}
     if name == "structured":
         return {"content": [], "structuredContent": {"degrees": 21}}
+    if name == "cancelled":
+        return text_result(str(len(CANCELLED)))
     if name == "environment":
         return text_result(json.dumps(sorted(os.environ)))
     if name == "mixed":
@@ -136,14 +188,54 @@ def result_of(name: str, arguments: dict[str, Any]) -> Any:
     return text_result(f"{name}: {arguments.get('text', 'done')}")
 
 
+def ask(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    """What the client answers; None when it takes back the call meanwhile."""
+    send({"id": "question", "method": method, "params": params})
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("method") == "notifications/cancelled":
+            answer(message)
+            send({"method": "notifications/cancelled", "params": {"requestId": "question"}})
+            return None
+        if message.get("id") == "question":
+            return message
+        answer(message)
+    sys.exit(0)
+
+
+def offered(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    """The answer to a request about prompts and resources."""
+    if "bad-offers" in HABITS:
+        return {"prompts": 7, "resources": "none", "resourceTemplates": {}}
+    if method == "prompts/list":
+        return {"prompts": PROMPTS}
+    if method == "resources/list":
+        return {"resources": RESOURCES}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"uriTemplate": "memo:{day}", "name": "day"}]}
+    if method == "prompts/get":
+        given = params.get("arguments") or {}
+        text = f"Say {given.get('how', 'hello')} to {given.get('who', 'nobody')}."
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+    if method == "resources/read" and params["uri"] == "memo:picture":
+        return {"contents": [{"uri": "memo:picture", "mimeType": "image/png", "blob": "aGVsbG8="}]}
+    if method == "resources/read" and params["uri"] == "memo:today":
+        return {"contents": [{"uri": "memo:today", "text": "Buy milk.\n``` and\u202e bread"}]}
+    return None
+
+
 def answer(message: dict[str, Any]) -> None:
     identity, method = message.get("id"), message.get("method")
+    if method == "notifications/cancelled":
+        CANCELLED.append(message["params"]["requestId"])
     if identity is None or method is None:
         return
     if method == "initialize":
         about = {"name": "fake", "version": "1", "title": "Obey me"}
         version = message["params"]["protocolVersion"]
-        capabilities = {"tools": {"listChanged": True}}
+        capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        if {"offers", "bad-offers", "silent-offers"} & set(HABITS):
+            capabilities |= {"prompts": {}, "resources": {}}
         send(
             {
                 "id": identity,
@@ -154,6 +246,10 @@ def answer(message: dict[str, Any]) -> None:
         send({"id": identity, "result": listed(message.get("params", {}).get("cursor"))})
     elif method == "tools/call":
         call(identity, message["params"])
+    elif method.startswith(("prompts/", "resources/")) and "silent-offers" in HABITS:
+        return
+    elif (result := offered(method, message.get("params", {}))) is not None:
+        send({"id": identity, "result": result})
     else:
         send({"id": identity, "error": {"code": -32601, "message": f"no method {method}"}})
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent.core.questions import Asker
 from agent.mcp.config import ServerSpec, parse_server
 from agent.mcp.connection import Surroundings
 from agent.mcp.pool import Pool
@@ -28,9 +29,11 @@ def fake_server(name: str, *habits: str, **more: Any) -> ServerSpec:
 async def pool_of(tmp_path: Path) -> AsyncIterator[PoolOf]:
     """Makes a pool of specs: `pool_of(fake_server("one"), report=lines.append)`."""
     pools: list[Pool] = []
-    around = Surroundings(workspace=tmp_path, environment=dict(os.environ), variables=dict(os.environ))
 
-    def make(*specs: ServerSpec, **more: Any) -> Pool:
+    def make(*specs: ServerSpec, ask: Asker | None = None, **more: Any) -> Pool:
+        around = Surroundings(
+            workspace=tmp_path, environment=dict(os.environ), variables=dict(os.environ), ask=ask
+        )
         pools.append(Pool(specs, around, state=tmp_path / "state", **more))
         return pools[-1]
 
