@@ -21,7 +21,7 @@ from agent.app.server_watch import watch_server
 from agent.app.services import SessionServices
 from agent.app.serving import Serving, choose
 from agent.app.switching import without_draft
-from agent.app.wording import AttachingInbox, worded
+from agent.app.wording import AttachingInbox, suit_the_blind, worded
 from agent.config.load import LoadedSettings
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.errors import AgentError, UsageError
@@ -223,6 +223,7 @@ class InteractiveSession:
         live = self._live
         conversation = live.record.conversation
         live.suit(engine)
+        await suit_the_blind(live, engine)
         await compact_if_full(live, engine)
         await self._keep_files(live.turns.rows[-1].number)
         said = await worded(live, text)
@@ -230,7 +231,9 @@ class InteractiveSession:
         for note in live.inbox.take_notes():
             conversation.add(UserMessage(note))
             live.emit(UserMessageAdded(text=note, is_note=True))
-        services = engine.services(live.tools, live.gate, AttachingInbox(live), live.cancel, live.extensions)
+        inbox = AttachingInbox(live)
+        ledger = live.record.ledger
+        services = engine.services(live.tools, live.gate, inbox, live.cancel, live.extensions, ledger)
         async with closing(run_turn(conversation, said, services)) as events:
             self._delivered = True
             async for event in events:

@@ -2,12 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.app.approvals import PersonGate
+from agent.app.mcp_offers import McpDocuments
+from agent.app.pictures import keep_picture, looks_like_picture
+from agent.core.errors import AgentError
 from agent.core.events import Event, Notice
+from agent.core.messages import Picture
+from agent.core.outside_text import fenced
 from agent.repo.files import list_files
 from agent.repo.git import list_repo_files
 from tools.read import ReadParams, ReadTool
@@ -77,6 +82,22 @@ def _exists(path: str, workspace: Path) -> bool:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class PictureShelf:
+    """Where images are kept. `why_not` says why the model can see none; empty when it can."""
+
+    folder: Path
+    why_not: Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """`parts` are texts for the model, `pictures` go beside them."""
+
+    parts: tuple[str, ...]
+    pictures: tuple[Picture, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attacher:
     """Reads what is mentioned as the `read` tool would, so that the rules of that tool hold here too."""
@@ -84,19 +105,27 @@ class Attacher:
     workspace: Path
     gate: PersonGate
     emit: Callable[[Event], None]
+    documents: McpDocuments | None = None
+    pictures: PictureShelf | None = None
 
-    async def attached(self, text: str, budget: int) -> list[str]:
-        """What the mentions of `text` stand for, fenced; in all about `budget` characters.
+    async def attached(self, text: str, budget: int) -> Attached:
+        """What the mentions of `text` stand for, fenced; in all about `budget` characters. Images are apart.
 
         What is missing, refused or too much becomes a notice. A person may be asked, see `PersonGate`.
         """
         mentions, missing = await asyncio.to_thread(mentions_in, text, self.workspace)
+        documents = [word for word in missing if self.documents is not None and self.documents.names(word)]
+        missing = [word for word in missing if word not in documents]
         if missing:
             named = ", ".join(f"@{word}" for word in missing[:_NAMED_AS_MISSING])
             more = ", …" if len(missing) > _NAMED_AS_MISSING else ""
             self._tell(f"no file or folder of that name, sent as it is: {named}{more}", "info")
         parts: list[str] = []
+        pictures: list[Picture] = []
         for mention in mentions:
+            if self.pictures is not None and looks_like_picture(Path(mention.path)):
+                pictures += await self._picture(mention, self.pictures)
+                continue
             if budget < _LEAST_CHARACTERS:
                 self._tell(f"@{mention.path} is not attached: the context has no room for it")
                 continue
@@ -106,7 +135,35 @@ class Attacher:
             part = self._fenced(mention, _shortened(content, budget))
             budget -= len(part)
             parts.append(part)
-        return parts
+        for word in documents[:MOST_MENTIONS]:
+            part = await self._document(word, budget)
+            budget -= len(part)
+            parts += [part] if part else []
+        return Attached(tuple(parts), tuple(pictures))
+
+    async def _picture(self, mention: Mention, shelf: PictureShelf) -> list[Picture]:
+        """The image, if the model can see it. It may lie anywhere: whoever names it wants it shown."""
+        why = await shelf.why_not()
+        if not why:
+            path = self.workspace / mention.path
+            kept = await asyncio.to_thread(keep_picture, path, path.name, shelf.folder)
+            if isinstance(kept, Picture):
+                return [kept]
+            why = kept.why
+        self._tell(f"@{mention.path} is not attached: {why}")
+        return []
+
+    async def _document(self, word: str, budget: int) -> str:
+        """What a server shows, fenced; empty where it cannot be had. Whoever names it wants it read."""
+        if self.documents is None or budget < _LEAST_CHARACTERS:
+            self._tell(f"@{word} is not attached: the context has no room for it")
+            return ""
+        try:
+            content = await self.documents.text(word)
+        except AgentError as error:
+            self._tell(f"@{word} is not attached: {error.message}")
+            return ""
+        return f"{word}, from an MCP server:\n{fenced(_shortened(content, budget))}"
 
     async def _content(self, mention: Mention) -> str | None:
         """The text of a file or the listing of a folder, None if it cannot be had."""

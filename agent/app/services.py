@@ -16,10 +16,14 @@
 | `server` | `action` = start or stop (optional) | a `ServerPanel` |
 | `sessions` | | a list of `SessionSummary`, newest first |
 | `rename` | `title` | the title as kept |
-| `skills`, `skill`, `commands`, `expand`, `init` | | see `agent.app.extension_services` |
+| `skills`, `skill`, `init` | | see `agent.app.extension_services` |
+| `commands`, `expand`, `resources` | | see `agent.app.mcp_offers` |
+| `take_questions` | | from now on `question_asked` events are shown; until then questions are declined |
+| `reply` | `question_id`, `action` = accept, decline or cancel, `values` by field | whether it was open |
 | `mcp` | `name`, `action` (both optional) | see `agent.app.mcp_services` |
 | `session_rules` | | rules that answers added to this session, as text |
 | `forget_rule` | `rule` | takes one of them out again |
+| `blindness` | | why the model can see no images, as the end of a sentence; empty when it can |
 | `bench` | `options` (optional) | a `BenchRun`; events show it meanwhile, it takes a while |
 | `compact` | `instruction`: what to keep above all (optional) | a `Compaction`; takes a while |
 """
@@ -32,6 +36,7 @@ from agent.app.accounts import ContextReport, account_for
 from agent.app.compacting import Compaction, compact
 from agent.app.extension_services import ExtensionServices
 from agent.app.live import LiveSession
+from agent.app.mcp_offers import McpOffers
 from agent.app.mcp_services import McpServices
 from agent.app.permission_services import PermissionServices
 from agent.app.person_shell import ShellRun, run_for_person
@@ -39,6 +44,7 @@ from agent.app.rewinding import RewindPoint, RewindResult, rewind, rewind_points
 from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, profile_names, start_server
 from agent.app.switching import stop_server as stop_this_server
 from agent.app.turn_log import TurnRow
+from agent.app.wording import why_blind
 from agent.core.cancel import unless_cancelled
 from agent.core.errors import UsageError
 from agent.core.events import Event
@@ -64,6 +70,7 @@ class SessionServices:
         self._live = live
         self._running: set[asyncio.Task[Any]] = set()
         extensions = ExtensionServices(live.extensions)
+        offers = McpOffers(live.mcp, extensions)
         permissions = PermissionServices(live.gate, live.gate.rules)
         mcp = McpServices(live.mcp, lambda: live.turns.prefill_rate(live.keeper.serving.profile.name))
         self._services: dict[str, Service] = {
@@ -82,10 +89,14 @@ class SessionServices:
             "rename": self._rename,
             "compact": self._compact,
             "bench": self._bench,
+            "blindness": self._blindness,
             "skills": extensions.skills,
             "skill": extensions.skill,
-            "commands": extensions.commands,
-            "expand": extensions.expand,
+            "commands": offers.commands,
+            "expand": offers.expand,
+            "resources": offers.resources,
+            "take_questions": live.mcp.questions.take,
+            "reply": live.mcp.questions.reply,
             "init": extensions.init,
             "mcp": mcp.mcp,
             "session_rules": permissions.session_rules,
@@ -215,6 +226,9 @@ class SessionServices:
                 return await compact(live, engine, instruction)
             finally:
                 live.commands.discard(live.cancel)
+
+    async def _blindness(self, _: Mapping[str, Any]) -> str:
+        return await why_blind(self._live)
 
     async def _bench(self, arguments: Mapping[str, Any]) -> "BenchRun":
         from agent.app.session_bench import bench_in_session, options_in

@@ -3,10 +3,15 @@
 import asyncio
 from pathlib import Path
 
+from agent.app.background import in_background
+from agent.app.engine import Engine
 from agent.app.live import LiveSession
-from agent.app.mentions import Attacher
+from agent.app.mcp_offers import McpDocuments
+from agent.app.mentions import Attacher, PictureShelf
+from agent.app.pictures import BLIND, has_pictures, sees, without_pictures
 from agent.core.briefing import LISTED_FILES
 from agent.core.cancel import InterruptedRunError, unless_cancelled
+from agent.core.events import PrefixBroken
 from agent.core.inbox import Said
 from agent.core.messages import UserMessage
 from agent.repo.files import list_files
@@ -52,14 +57,42 @@ async def _worded(live: LiveSession, text: str) -> Said:
     engine = live.keeper.engine
     window = engine.model.context_tokens if engine else 0
     free = int(max(0, window - live.used_tokens) * _ATTACHED_SHARE) * _CHARACTERS_PER_TOKEN
-    attacher = Attacher(workspace=live.workspace, gate=live.gate, emit=live.emit)
-    parts = await attacher.attached(text, free if window else _UNKNOWN_WINDOW_CHARACTERS)
+    shelf = PictureShelf(live.record.store.folder / "pictures", lambda: why_blind(live))
+    attacher = Attacher(
+        workspace=live.workspace,
+        gate=live.gate,
+        emit=live.emit,
+        documents=McpDocuments(live.mcp, live.record.store.folder / "output"),
+        pictures=shelf,
+    )
+    attached = await attacher.attached(text, free if window else _UNKNOWN_WINDOW_CHARACTERS)
+    parts = list(attached.parts)
     if not any(isinstance(one, UserMessage) for one in live.record.conversation.messages):
         await live.glance.settled()
         room = int(window * _WHEREABOUTS_SHARE) * _CHARACTERS_PER_TOKEN or _WHEREABOUTS_CHARACTERS
         most = min(room, _WHEREABOUTS_CHARACTERS)
         parts.insert(0, await asyncio.to_thread(whereabouts, live.workspace, live.glance.branch, most))
-    return Said(text, "\n\n".join([*parts, text]))
+    return Said(text, "\n\n".join([*parts, text]), pictures=attached.pictures)
+
+
+async def why_blind(live: LiveSession) -> str:
+    """Why the model can see no image, as the end of a sentence; empty when it can."""
+    engine = live.keeper.engine
+    if engine is None:
+        return "there is no server yet"
+    if await in_background(lambda: sees(engine.endpoint)):
+        return ""
+    return BLIND
+
+
+async def suit_the_blind(live: LiveSession, engine: Engine) -> None:
+    """Takes images out of a conversation that goes on with a model which cannot see them."""
+    conversation = live.record.conversation
+    if not has_pictures(conversation.messages) or await in_background(lambda: sees(engine.endpoint)):
+        return
+    cause = "the model cannot see images, so they are told in words"
+    conversation.begin_again(without_pictures(conversation.messages), cause)
+    live.emit(PrefixBroken(cause=cause))
 
 
 def whereabouts(workspace: Path, branch: str, most_characters: int) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent.core.messages import Picture
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -13,6 +15,7 @@ class Said:
     text: str
     told: str
     is_note: bool = False
+    pictures: tuple[Picture, ...] = ()
 
 
 class Inbox(Protocol):

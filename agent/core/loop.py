@@ -44,7 +44,7 @@ async def run_turn(
         if conversation.lacks_reply:
             yield PrefixBroken(cause="the last request has no reply in the conversation")
         said = prompt if isinstance(prompt, Said) else Said(prompt, prompt)
-        conversation.add(UserMessage(said.told))
+        conversation.add(UserMessage(said.told, said.pictures))
         yield UserMessageAdded(text=said.text)
         while not turn.stopped():
             async with closing(turn.step()) as events:
@@ -108,7 +108,7 @@ class _Turn:
         """One request to the model, and what follows from the reply."""
         self._state.begin_step()
         for said in await self._services.inbox.take() if self._services.inbox else ():
-            self._conversation.add(UserMessage(said.told))
+            self._conversation.add(UserMessage(said.told, said.pictures))
             yield UserMessageAdded(text=said.text, is_note=said.is_note)
         yield StepStarted(step=self._state.steps)
         reply: Reply | None = None
@@ -212,6 +212,8 @@ class _Turn:
         if result is None:
             raise RuntimeError("an executor has to end with the message for the model")
         self._state.results[call.id] = result.text
+        if result.is_error:
+            self._state.failed.add(call.id)
         if verify and self._state.changed and self._services.verifier:
             verdict = await self._judge(self._services.verifier.after_change())
             if verdict is not None:

@@ -33,8 +33,21 @@ class SystemMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """An image that goes with a text: the file that keeps its bytes, by which it is sent each time.
+
+    `name` is what the person called it, `media_type` such as `image/png`.
+    """
+
+    file: str
+    name: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class UserMessage:
     text: str
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCa
 from agent.core.schema import parameters_schema
 from agent.core.tool import Tool
 from agent.llm.blocks import block_grammar, parse_block
+from agent.llm.pictures import joined, with_pictures
 from agent.llm.toolcalls import CallPieces, MalformedCallError, parse_constrained, recover_from_text
 
 EMPTY_REPLY = "Your reply was empty. Call a tool, or give your answer."
@@ -140,7 +141,7 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
             in_text.update(call.id for call in message.tool_calls if call.in_text)
         record = _wire_message(message, in_text)
         if wire and record["role"] == "user" == wire[-1]["role"]:
-            wire[-1] = {"role": "user", "content": f"{wire[-1]['content']}\n\n{record['content']}"}
+            wire[-1] = {"role": "user", "content": joined(wire[-1]["content"], record["content"])}
         else:
             wire.append(record)
     return wire
@@ -153,7 +154,7 @@ def _wire_message(message: Message, in_text: set[str]) -> dict[str, Any]:
     if isinstance(message, SystemMessage):
         return {"role": "system", "content": text}
     if isinstance(message, UserMessage):
-        return {"role": "user", "content": text}
+        return {"role": "user", "content": with_pictures(text, message.pictures)}
     if message.call_id in in_text:
         return {"role": "user", "content": f"Result of {message.tool_name}:\n{text}"}
     return {"role": "tool", "tool_call_id": message.call_id, "content": text}

@@ -8,9 +8,18 @@ everything before it.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agent.core.messages import (
+    AssistantMessage,
+    Message,
+    Picture,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 LOST_RESULT = "Interrupted: the program ended before this call did. Look at what it left before you go on."
 
@@ -73,7 +82,8 @@ def _as_data(message: Message) -> dict[str, Any]:
     if isinstance(message, SystemMessage):
         return {"role": "system", "text": message.text}
     if isinstance(message, UserMessage):
-        return {"role": "user", "text": message.text}
+        pictures = [asdict(picture) for picture in message.pictures]
+        return {"role": "user", "text": message.text, **({"pictures": pictures} if pictures else {})}
     if isinstance(message, ToolMessage):
         return {
             "role": "tool",
@@ -115,7 +125,7 @@ def message_from(record: Mapping[str, Any]) -> Message:
     if role == "system":
         return SystemMessage(text)
     if role == "user":
-        return UserMessage(text)
+        return UserMessage(text, tuple(Picture(**picture) for picture in record.get("pictures", ())))
     if role == "tool":
         return ToolMessage(str(record["call_id"]), str(record["tool"]), text, bool(record["is_error"]))
     if role != "assistant":

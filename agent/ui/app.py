@@ -88,6 +88,7 @@ class AgentApp(App[str]):
         self._drafts = DraftFile(folder, os.getpid())
         self.menu = Menu()
         self.prompt = Prompt(self.past, self.menu, options.keys)
+        self.prompt.workspace = options.workspace
         self.hints = HintLine()
         self.status = StatusBar()
         self._quit_asked_at: float | None = None
@@ -256,8 +257,12 @@ class AgentApp(App[str]):
         else:
             from agent.ui import actions
 
-            work = actions.search_history if message.what == "history" else actions.edit_outside
-            desk.in_background(work(self, desk))
+            works = {
+                "history": actions.search_history,
+                "editor": actions.edit_outside,
+                "paste": actions.paste,
+            }
+            desk.in_background(works[message.what](self, desk))
 
     # Panel and conversation are imported after the first paint, so these are found by their names.
 

@@ -60,6 +60,7 @@ class UiOptions:
 
     `keys` maps the name of a binding to keys with commas between them. A turn counts as long, for the
     notice at its end, after `long_turn_seconds`. `services` come before those of the session.
+    `read_clipboard` gives the output of a command, instead of a program that is started for it.
     `loaded` is called when everything is imported, `at_rest` some time after the end of a turn.
     """
 
@@ -76,3 +77,4 @@ class UiOptions:
     loaded: Callable[[], None] | None = None
     at_rest: Callable[[], None] | None = None
     save_setting: Callable[[str, Any], None] | None = None
+    read_clipboard: Callable[[tuple[str, ...]], bytes] | None = None

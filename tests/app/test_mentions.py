@@ -189,10 +189,10 @@ async def test_an_empty_file_and_a_file_that_is_no_text_are_said_to_be_so(
     scripted_server: StartServer, repo: Path
 ):
     (repo / "empty").touch()
-    (repo / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    (repo / "picture.dat").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     server = scripted_server("Hm.")
     async with talking(repo, server) as talk:
-        await talk.turn("See @empty and @picture.png")
+        await talk.turn("See @empty and @picture.dat")
     assert "empty:\n```\n(empty file)\n```" in told(server)
     assert "10 bytes, no text" in told(server)
     assert not notices(talk)

@@ -13,7 +13,7 @@ def _props(settings: ServerSettings) -> dict[str, Any]:
         "total_slots": settings.total_slots,
         "model_alias": settings.model,
         "model_path": f"/models/{settings.model}.gguf",
-        "modalities": {"vision": False, "video": False, "audio": False},
+        "modalities": {"vision": settings.vision, "video": False, "audio": False},
         "chat_template": "{% for message in messages %}{{ message.content }}{% endfor %}",
         "chat_template_caps": dict(settings.caps),
         "build_info": chat.BUILD,

@@ -53,6 +53,7 @@ class ServerSettings:
     total_slots: int = 1
     loading: int = 0
     strict: bool = False
+    vision: bool = False
     caps: Mapping[str, bool] = field(default_factory=lambda: dict.fromkeys(_CAPS, True))
     record: Path | None = None
 

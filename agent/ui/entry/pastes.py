@@ -23,10 +23,16 @@ class Pastes:
         lines = text.count("\n") + 1
         if lines <= MOST_LINES and len(text) <= MOST_CHARACTERS:
             return text
-        amount = f"{lines} lines" if lines > 1 else f"{len(text)} characters"
+        return self._kept("paste", f": {lines} lines" if lines > 1 else f": {len(text)} characters", text)
+
+    def stand_for_image(self, mention: str) -> str:
+        """A placeholder for an image that is kept in a file with a long name."""
+        return self._kept("image", "", mention)
+
+    def _kept(self, what: str, more: str, text: str) -> str:
         while True:
             self._count += 1
-            placeholder = f"[paste {self._count}: {amount}]"
+            placeholder = f"[{what} {self._count}{more}]"
             if placeholder not in self.texts:
                 self.texts[placeholder] = text
                 return placeholder

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from textual import events
@@ -9,8 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from agent.ui.entry.completion import Completable, completable
+from agent.ui.entry.completion import Completable, completable, mention
 from agent.ui.entry.draft import Draft
+from agent.ui.entry.dropped import dropped_file
 from agent.ui.entry.history import InputHistory
 from agent.ui.entry.pastes import Pastes, normalised
 from agent.ui.keys import actions_by_key
@@ -35,6 +37,7 @@ class Prompt(TextArea):
         Binding("ctrl+g", "edit_outside", "Edit in $EDITOR", id="editor"),
         Binding("pageup", "app.scroll_conversation(-1)", "Scroll the conversation up", id="scroll-up"),
         Binding("pagedown", "app.scroll_conversation(1)", "Scroll it down", id="scroll-down"),
+        Binding("ctrl+v,super+v", "paste_any", "Paste, also an image", id="paste", show=False),
         Binding("backspace,ctrl+h", "delete_left", "Delete", show=False),
         Binding("ctrl+c,super+c", "copy_or_stop", "Copy the selection", show=False),
     ]
@@ -51,7 +54,7 @@ class Prompt(TextArea):
     class Wanted(Message):
         """A key whose meaning depends on more than the field."""
 
-        what: Literal["interrupt", "quit", "history", "editor", "beside", "stop"]
+        what: Literal["interrupt", "quit", "history", "editor", "beside", "stop", "paste"]
 
     @dataclass
     class Completing(Message):
@@ -70,6 +73,7 @@ class Prompt(TextArea):
         self.past = history
         self.pastes = Pastes()
         self.menu = menu
+        self.workspace: Path | None = None
         # Enter with any modifier arrives as this key from terminals that use xterm's modifyOtherKeys.
         self._actions = {"\r": "newline"} | actions_by_key([*TextArea.BINDINGS, *self.BINDINGS], keys)
         self._target: Completable | None = None
@@ -133,8 +137,19 @@ class Prompt(TextArea):
         self.take_paste(event.text)
 
     def take_paste(self, text: str) -> None:
-        """Inserts what was pasted, as a placeholder when it is long."""
+        """Inserts what was pasted: the path of a dragged file as a mention, a long text as a placeholder."""
+        if not text:  # some terminals send this for an image, which they cannot paste themselves
+            self.action_paste_any()
+            return
+        if self.workspace is not None and not self.text.startswith(("!", "/")):
+            text = dropped_file(text, self.workspace) or text
         self.insert_at_cursor(self.pastes.fold(normalised(text)))
+
+    def action_paste_any(self) -> None:
+        self.post_message(self.Wanted("paste"))
+
+    def insert_image(self, path: Path) -> None:
+        self.insert_at_cursor(f"{self.pastes.stand_for_image(mention(path.as_posix()))} ")
 
     def insert_at_cursor(self, text: str) -> None:
         start, end = sorted((self.selection.start, self.selection.end))
