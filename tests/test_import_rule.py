@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "agent.llm": ("agent.llm", "agent.core"),
     "agent.server": ("agent.server", "agent.core"),
     "agent.permissions": ("agent.permissions", "agent.core"),
+    "agent.sandbox": ("agent.sandbox", "agent.core"),
     "agent.repo": ("agent.repo", "agent.core"),
     "agent.skills": ("agent.skills", "agent.core"),
     "agent.hooks": ("agent.hooks", "agent.core"),

@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.app.authorship import Authorship
+from agent.app.edited import with_edits
+from agent.app.formatters import edit_runner
 from agent.app.hooked import HookedFinish, HookedGate, HookedTool
 from agent.app.skill_shelf import SkillShelf, trusted_names
 from agent.config.load import find_project_root
 from agent.config.model import Settings
+from agent.core.confinement import Confinement, Unconfined
 from agent.core.errors import UsageError
 from agent.core.events import Event, Notice
 from agent.core.executor import Gate
 from agent.core.outside_text import fenced, one_line
 from agent.core.tool import Tool
 from agent.core.verifier import Verifier
+from agent.edits.runner import EditRunner
 from agent.hooks.runner import HookRunner
 from agent.hooks.spec import HOOK_EVENTS, specs_from
 from agent.permissions.rules import Rules, parse_rules
@@ -37,14 +41,18 @@ class Extensions:
     workspace: Path
     shelf: SkillShelf
     hooks: HookRunner
+    edits: EditRunner
     authorship: Authorship
     notify: Callable[[str], None]
     _briefed: bool = field(default=False)
 
     def with_tools(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        """All tools, the one for skills before the last, which ends a task; hooks see what each does."""
+        """All tools, the one for skills before the last, which ends a task; hooks see what each does.
+
+        Files are formatted and checked before the hooks see the result of an edit.
+        """
         skill = self.shelf.tool()
-        found = list(tools)
+        found = list(with_edits(tools, self.edits, self.authorship))
         if skill is not None:
             found.insert(len(found) - 1, skill)
         if not self.hooks.has("after_tool"):
@@ -133,8 +141,9 @@ async def load_extensions(
     session_id: str,
     hook_environment: Callable[[], Mapping[str, str]],
     emit: Callable[[Event], None],
+    confinement: Confinement | None = None,
 ) -> Extensions:
-    """Looks for skills, and reads the hooks of the settings. Nothing is run yet."""
+    """Looks for skills, and reads the hooks and formatters of the settings. Nothing is run yet."""
 
     def notify(text: str) -> None:
         emit(Notice(text=text, level="warning"))
@@ -151,6 +160,7 @@ async def load_extensions(
         session_id=session_id,
         environment=hook_environment,
         notify=notify,
+        confinement=confinement or Unconfined(),
     )
     shelf = SkillShelf(
         found=found,
@@ -158,7 +168,13 @@ async def load_extensions(
         look_again=lambda: _look_at_all(workspace),
         notify=lambda text: emit(Notice(text=text)),
     )
-    return Extensions(workspace=workspace, shelf=shelf, hooks=hooks, authorship=authorship, notify=notify)
+    edits = await asyncio.to_thread(
+        edit_runner, workspace, settings, environment=hook_environment, notify=notify
+    )
+    edits.confinement = confinement or Unconfined()
+    return Extensions(
+        workspace=workspace, shelf=shelf, hooks=hooks, edits=edits, authorship=authorship, notify=notify
+    )
 
 
 def _look(workspace: Path) -> tuple[Found, frozenset[str]]:

@@ -55,6 +55,12 @@ class HookedTool:
         acts_as = getattr(self._tool, "acts_as", None)
         return acts_as(params) if acts_as is not None else None
 
+    def start_over(self) -> None:
+        """Passed on to a tool that remembers what was tried; see `EditTool.start_over`."""
+        start_over = getattr(self._tool, "start_over", None)
+        if start_over is not None:
+            start_over()
+
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
         result = await self._tool.run(params, context)
         name, arguments = self._meant(params)

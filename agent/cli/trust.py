@@ -6,6 +6,7 @@ Until then a project cannot loosen permissions, choose commands, or say where re
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from agent.app.mcp import ProjectFile
     from agent.app.skill_trust import OpenSkill
     from agent.config.load import ProjectConfig
+    from agent.edits.detect import OwnFormatter
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,17 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from agent.app.mcp import MCP_FILE
-    from agent.app.skill_trust import skill_file
-    from agent.config.load import project_config_file
     from agent.config.text import printable
     from agent.config.trust import TrustStore, fingerprint
 
     for folder, trusted in TrustStore.of(os.environ).entries().items():
-        is_file = Path(folder).name == MCP_FILE
-        file = Path(folder) if is_file else skill_file(Path(folder)) or project_config_file(Path(folder))
         try:
-            changed = fingerprint(file.read_bytes()) != trusted
+            changed = fingerprint(_content_of(Path(folder))) != trusted
         except OSError:
             changed = True
         note = "  (its configuration changed or is gone: asks again)" if changed else ""
@@ -61,7 +58,23 @@ def _list() -> int:
     return 0
 
 
+def _content_of(entry: Path) -> bytes:
+    """What an entry of the record of trust is about, as it is now. Raises OSError."""
+    from agent.app.formatters import fingerprint_of, is_about_formatters
+    from agent.app.mcp import MCP_FILE
+    from agent.app.skill_trust import skill_file
+    from agent.config.load import project_config_file
+    from agent.edits.detect import own_formatters
+
+    if is_about_formatters(entry):
+        return fingerprint_of(own_formatters(entry.parent.parent))
+    if entry.name == MCP_FILE:
+        return entry.read_bytes()
+    return (skill_file(entry) or project_config_file(entry)).read_bytes()
+
+
 def _revoke(path: Path) -> int:
+    from agent.app.formatters import TRUST_NAME
     from agent.app.mcp import MCP_FILE
     from agent.app.skill_trust import revoke_skills
     from agent.config.load import find_project_root
@@ -72,7 +85,8 @@ def _revoke(path: Path) -> int:
     skills = revoke_skills(root, os.environ)
     store = TrustStore.of(os.environ)
     servers = store.revoke(root / MCP_FILE)
-    was_trusted = store.revoke(root) or skills > 0 or servers
+    formatters = store.revoke(root / TRUST_NAME)
+    was_trusted = store.revoke(root) or skills > 0 or servers or formatters
     print(f"{root} {'is no longer trusted' if was_trusted else 'was not trusted'}", file=sys.stderr)
     return 0
 
@@ -87,6 +101,7 @@ def _root_of(path: Path) -> Path:
 
 
 def _grant(start: Path, *, sure: bool) -> int:
+    from agent.app.formatters import open_formatters, trust_formatters
     from agent.app.mcp import read_project_file
     from agent.app.skill_trust import open_skills, trust_skills
     from agent.config.load import project_config_file, read_project_config
@@ -99,18 +114,19 @@ def _grant(start: Path, *, sure: bool) -> int:
     skills = open_skills(start, root, os.environ)
     servers = read_project_file(root, os.environ)
     new_servers = servers if servers is not None and not servers.trusted else None
-    if project is None and not skills and servers is None:
+    formatters, has_formatters = open_formatters(root, os.environ)
+    if project is None and not skills and servers is None and not has_formatters:
         raise UsageError(
             f"there is nothing to trust: {printable(str(project_config_file(root)))} does not exist, "
-            "and no skill waits for it",
+            "it asks for no formatter, and no skill waits for it",
             "name the project's folder, or create that file first",
         )
     store = TrustStore.of(os.environ)
     is_new = project is not None and not store.trusts(root, project.content)
-    if not is_new and not skills and new_servers is None:
+    if not is_new and not skills and new_servers is None and not formatters:
         print(f"{printable(str(root))} is trusted already", file=sys.stderr)
         return ExitCode.DONE
-    print("\n".join(_shown(project if is_new else None, skills, new_servers)), file=sys.stderr)
+    print("\n".join(_shown(project if is_new else None, skills, new_servers, formatters)), file=sys.stderr)
     if not sure and not sys.stdin.isatty():
         raise UsageError("not trusted: nobody can be asked here", "run it in a terminal, or add --yes")
     if not sure and not _person_agrees():
@@ -118,6 +134,7 @@ def _grant(start: Path, *, sure: bool) -> int:
         return ExitCode.NOT_SOLVED
     # The very bytes that were shown, not what the files may hold by now.
     trust_skills(skills, os.environ)
+    trust_formatters(root, formatters, os.environ)
     if project is not None and is_new:
         store.trust(root, project.content)
         print(f"trusted until {printable(str(project.path))} changes", file=sys.stderr)
@@ -126,12 +143,19 @@ def _grant(start: Path, *, sure: bool) -> int:
         print(f"trusted until {printable(str(new_servers.path))} changes", file=sys.stderr)
     if skills:
         print(f"trusted until they change: {len(skills)} skills", file=sys.stderr)
+    if formatters:
+        names = ", ".join(one.name for one in formatters)
+        print(f"trusted until the project asks for others: {names}", file=sys.stderr)
     return ExitCode.DONE
 
 
 def _shown(
-    project: "ProjectConfig | None", skills: "list[OpenSkill]", servers: "ProjectFile | None"
+    project: "ProjectConfig | None",
+    skills: "list[OpenSkill]",
+    servers: "ProjectFile | None",
+    formatters: "Sequence[OwnFormatter]",
 ) -> list[str]:
+    from agent.app.formatters import describe_formatters
     from agent.app.mcp import describe_for_trust
     from agent.config.show import as_changes
 
@@ -141,7 +165,7 @@ def _shown(
     if skills:
         lines.append("Skills of this project, whose text the model would follow like yours:")
         lines += [f"  ! {one.as_line()}" for one in skills]
-    return lines
+    return [*lines, *describe_formatters(formatters)]
 
 
 def _person_agrees() -> bool:

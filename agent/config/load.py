@@ -27,12 +27,14 @@ FILE_NAME = "config.toml"
 PROJECT_FOLDER = ".agent"
 
 HOOK_KEYS = frozenset({"hooks.session_start", "hooks.before_tool", "hooks.after_tool", "hooks.before_finish"})
+COMMAND_LISTS = HOOK_KEYS | {"after_edit"}
 # A project may add a rule that denies, and must not make the person's own ones disappear.
-ADDED_UP = frozenset({"permissions.allow", "permissions.ask", "permissions.deny"}) | HOOK_KEYS
+ADDED_UP = frozenset({"permissions.allow", "permissions.ask", "permissions.deny"}) | COMMAND_LISTS
 MERGED_BY_NAME = frozenset({"mcp.servers"})
 ALWAYS_GUARDED = frozenset(
     {"check.command", "server.url", "server.api_key_env", "server.binary", "models.folder", "mcp.servers"}
 )
+STRICTER_SANDBOX = {"sandbox.mode": "required", "sandbox.network": "off", "sandbox.auto_allow": False}
 
 
 @dataclass(frozen=True)
@@ -144,18 +146,30 @@ def guarded_keys(project: Layer, user: Layer) -> list[str]:
 
 
 def _needs_trust(key: str, value: Any, own: Any) -> bool:
-    if key in HOOK_KEYS:
-        return any(hook not in own for hook in value)
+    if key in COMMAND_LISTS:
+        return any(entry not in own for entry in value)
+    if key == "project_formatters":
+        return value and not own
     if key == "permissions.allow":
         return not set(value) <= set(own)
     if key == "permissions.mode":
         return MODES_FROM_STRICT_TO_LOOSE.index(value) > MODES_FROM_STRICT_TO_LOOSE.index(own)
+    if key.startswith("sandbox."):
+        return _loosens_sandbox(key, value, own)
     if key == "models.sources":
         return list(value) != list(own)
     if key == "profile":
         # A profile decides which program is started; a mere name can only mean one that the person has.
         return value != own and _is_a_path(value)
     return key in ALWAYS_GUARDED and value != own
+
+
+def _loosens_sandbox(key: str, value: Any, own: Any) -> bool:
+    if key == "sandbox.writable":
+        return not set(value) <= set(own)
+    if key == "sandbox.hidden":
+        return not set(own) <= set(value)
+    return value not in (own, STRICTER_SANDBOX[key])
 
 
 def _guard(

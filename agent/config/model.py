@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
 
+from agent.config.after_edit import check_entry
 from agent.resources import data_folder
 
 PermissionMode = Literal["plan", "ask", "accept-edits", "auto"]
@@ -30,6 +31,8 @@ Sources = Annotated[tuple[ModelSource, ...], Strict(False)]
 Folder = Annotated[Path, Strict(False)]
 # Each a command line, or a table; a union would name its branches in messages about mistakes.
 HookList = Annotated[tuple[Any, ...], Strict(False)]
+# Each the name of a preset, or a table; see `agent.config.after_edit`.
+EditList = Annotated[tuple[Any, ...], Strict(False)]
 
 
 class Section(BaseModel):
@@ -73,6 +76,28 @@ class Permissions(Section):
     allow: Rules = Field(default=(), description='rules that need no question, such as "shell(pytest *)"')
     ask: Rules = Field(default=(), description='rules that always ask, such as "write(docs/**)"')
     deny: Rules = Field(default=(), description='rules that are always refused, such as "read(~/.ssh/**)"')
+
+
+class SandboxSettings(Section):
+    """What keeps commands in the workspace. A project's table counts only when it is trusted."""
+
+    mode: Literal["auto", "required", "off"] = Field(
+        default="auto",
+        description="auto: commands run in a sandbox where one works; required: they are refused where none "
+        "does; off: they run as they are",
+    )
+    network: Literal["auto", "allow", "off"] = Field(
+        default="auto",
+        description="network in the sandbox; auto: off in `agent run` and in mode auto, else allowed",
+    )
+    writable: Rules = Field(
+        default=(), description="folders that commands may change besides the workspace, such as ~/.gradle"
+    )
+    hidden: Rules = Field(default=(), description="files and folders that commands must not see")
+    auto_allow: bool = Field(
+        default=False,
+        description="in the sandbox, commands that no rule is about need no question, as in mode auto",
+    )
 
 
 class Server(Section):
@@ -179,14 +204,16 @@ class Hooks(Section):
 def _check_hook(hook: Any) -> None:
     if not isinstance(hook, dict):
         raise ValueError("needs a command line or a table for each hook")
-    unknown = sorted(set(hook) - {"command", "tools", "seconds"})
+    unknown = sorted(set(hook) - {"command", "tools", "seconds", "sandbox"})
     if unknown:
-        raise ValueError(f"knows command, tools and seconds of a hook, no {unknown[0]!r}")
+        raise ValueError(f"knows command, tools, seconds and sandbox of a hook, no {unknown[0]!r}")
     command, tools, seconds = hook.get("command"), hook.get("tools", []), hook.get("seconds", 1)
     if not isinstance(command, str) or not command.strip() or "\0" in command:
         raise ValueError("needs a command for each hook")
     if not isinstance(tools, list) or not all(isinstance(name, str) and name.strip() for name in tools):
         raise ValueError('needs the tools of a hook as a list of names, such as ["edit", "write"]')
+    if not isinstance(hook.get("sandbox", True), bool):
+        raise ValueError("needs true or false for the sandbox of a hook")
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not is_number or not 0 < seconds <= LONGEST_WAIT_SECONDS:
         raise ValueError("needs the seconds of a hook as a number above 0")
@@ -244,14 +271,33 @@ class Settings(Section):
     profile: Annotated[str, Field(min_length=1)] = Field(
         default="embedded", description="server profile: which model, with which draft, on which server"
     )
+    after_edit: EditList = Field(
+        default=(),
+        description="formatters and checks for files that an edit changed, in [[after_edit]] tables",
+    )
+    project_formatters: bool = Field(
+        default=True, description="also run the formatters that a trusted project configures for itself"
+    )
+    subagents: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="whether the model may hand work to sub-agents; auto: as the profile says, or by its size",
+    )
     limits: Limits = Field(default_factory=Limits.model_construct)
     permissions: Permissions = Field(default_factory=Permissions.model_construct)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
     server: Server = Field(default_factory=Server.model_construct)
     models: Models = Field(default_factory=Models.model_construct)
     check: Check = Field(default_factory=Check.model_construct)
     hooks: Hooks = Field(default_factory=Hooks.model_construct)
     ui: Ui = Field(default_factory=Ui.model_construct)
     mcp: Mcp = Field(default_factory=Mcp.model_construct)
+
+    @field_validator("after_edit")
+    @classmethod
+    def _are_edit_steps(cls, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        for entry in entries:
+            check_entry(entry)
+        return entries
 
 
 class SettingInfo(NamedTuple):

@@ -18,7 +18,7 @@ from agent.server.profile import Profile
 from tests.fakes.scripted_server import ScriptedServer
 
 PATIENCE_SECONDS = 60
-_SETTINGS = ("mode", "allow", "ask", "deny", "hooks", "reply_tokens")
+_SETTINGS = ("mode", "allow", "ask", "deny", "hooks", "after_edit", "reply_tokens", "subagents")
 
 
 @dataclass(slots=True)
@@ -56,7 +56,11 @@ class Talk:
 
 
 def settings_with(
-    reply_tokens: int = 2048, hooks: Mapping[str, Any] | None = None, **permissions: Any
+    reply_tokens: int = 2048,
+    hooks: Mapping[str, Any] | None = None,
+    after_edit: Sequence[Any] = (),
+    subagents: str = "auto",
+    **permissions: Any,
 ) -> LoadedSettings:
     """Default settings, with other values in `permissions` and `hooks`."""
     settings = default_settings(Path("/nowhere"))
@@ -66,6 +70,8 @@ def settings_with(
     others = {
         "permissions": section,
         "limits": limits,
+        "after_edit": tuple(after_edit),
+        "subagents": subagents,
         "hooks": settings.hooks.model_copy(update=hooks or {}),
     }
     return LoadedSettings(settings.model_copy(update=others), origins)
