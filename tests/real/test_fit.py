@@ -64,11 +64,15 @@ def check_binary(
     assert_near(needed(model, draft, settings), read_measured(lines), least)
 
 
+def model_of(profile_name: str) -> Path:
+    folder = os.environ.get("AGENT_MODELS_FOLDER")
+    profile = load_profile(profile_name, [ROOT / "server_profiles"])
+    return obtain(profile.model_files[0], Path(folder) if folder else data_folder() / "models")
+
+
 @pytest.fixture(scope="module")
 def small_model() -> Path:
-    folder = os.environ.get("AGENT_MODELS_FOLDER")
-    profile = load_profile("embedded-small", [ROOT / "server_profiles"])
-    return obtain(profile.model_files[0], Path(folder) if folder else data_folder() / "models")
+    return model_of("embedded-small")
 
 
 @REAL_SETTINGS
@@ -83,6 +87,13 @@ def test_the_estimate_for_a_real_model_is_near_what_llama_server_reports(
     settings: dict[str, Any], small_model: Path, tmp_path: Path
 ):
     check_binary(small_model, None, ServerSettings(**settings), tmp_path)
+
+
+@pytest.mark.parametrize("settings", [{"context": 8192}, {"context": 4096, "kv_type_k": "q8_0"}])
+def test_the_estimate_for_a_larger_model_is_near_what_llama_server_reports(
+    settings: dict[str, Any], tmp_path: Path
+):
+    check_binary(model_of("embedded"), None, ServerSettings(**settings), tmp_path)
 
 
 @pytest.mark.parametrize(
