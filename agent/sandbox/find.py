@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from agent.sandbox import seatbelt
@@ -60,7 +61,7 @@ def wrapped(
         return landlock_arguments(policy, arguments)
     if found.kind == "seatbelt":
         return seatbelt.seatbelt_arguments(policy, arguments)
-    _make_hook_folders(policy)
+    policy = _with_hook_folders(policy)
     if policy.network and found.version >= SCOPES_ABI:
         arguments = scoped_arguments(arguments)
     return bwrap_arguments(
@@ -103,9 +104,13 @@ def _attempt(candidate: Probed, trial: Trial, arguments: Sequence[str]) -> Seque
     return wrapped(candidate, policy, arguments, empty_file=empty, outlives=False)
 
 
-def _make_hook_folders(policy: Policy) -> None:
-    """What is not there cannot be closed, and a command could make it."""
+def _with_hook_folders(policy: Policy) -> Policy:
+    """Makes the folders for hooks where there are none: what is not there cannot be closed."""
+    made = []
     for folder in policy.writable:
-        if folder.name == ".git" and (folder / "HEAD").is_file():
+        hooks = folder / "hooks"
+        if folder.name == ".git" and (folder / "HEAD").is_file() and not hooks.exists():
             with suppress(OSError):
-                (folder / "hooks").mkdir(exist_ok=True)
+                hooks.mkdir()
+                made.append(hooks)
+    return replace(policy, kept=(*policy.kept, *made)) if made else policy

@@ -15,8 +15,13 @@ _NAMES_PROGRAMS = ("hooks", "config", "config.worktree", "info/attributes")
 
 @dataclass(frozen=True, slots=True)
 class GitFolders:
-    """`writable` are folders of git's own; `kept` is what can make git start a program."""
+    """`writable` are folders of git's own; `kept` is what can make git start a program.
 
+    `root` is the folder of the files, of which the workspace may be a part; git would take files that it
+    cannot see for deleted ones.
+    """
+
+    root: Path | None = None
     writable: tuple[Path, ...] = ()
     kept: tuple[Path, ...] = ()
 
@@ -29,7 +34,9 @@ def git_folders(workspace: Path) -> GitFolders:
             if link.is_symlink():
                 return GitFolders()
             if link.is_dir():
-                return GitFolders((link,), tuple(_kept_in(link))) if _is_git_folder(link) else GitFolders()
+                if not _is_git_folder(link):
+                    return GitFolders()
+                return GitFolders(folder, (link,), tuple(_kept_in(link)))
             if link.is_file():
                 return _of_link(link)
         except OSError:
@@ -47,14 +54,14 @@ def _of_link(link: Path) -> GitFolders:
         back = _named_in(target / "gitdir", target, "")
         agrees = back == link and target.parent == common / "worktrees" and _is_git_folder(common)
         return (
-            GitFolders((common,), (link, *_kept_in(common), *_kept_in(target)))
+            GitFolders(link.parent, (common,), (link, *_kept_in(common), *_kept_in(target)))
             if agrees
             else GitFolders(kept=(link,))
         )
     for parent in link.parent.parents:
         modules = Path(os.path.realpath(parent / ".git" / "modules"))
         if modules in target.parents:
-            return GitFolders((target,), (link, *_kept_in(target)))
+            return GitFolders(link.parent, (target,), (link, *_kept_in(target)))
     return GitFolders(kept=(link,))
 
 

@@ -1,7 +1,7 @@
 """Confines itself with Landlock and seccomp, then becomes another program.
 
 Run by its path: `python -I -S landlock_entry.py POLICY PROGRAM ARGUMENTS...`. It imports nothing of ours, and
-little at all, because it runs before each command. POLICY is a JSON object, see `agent.sandbox.landlock`. With
+little at all, because it runs before each command. POLICY is a JSON object of `agent.sandbox.landlock`. With
 exit status 126 and a line on standard error it could not confine itself, and PROGRAM did not run.
 
 Sources: landlock(7), the kernel's Documentation/userspace-api/landlock.rst, seccomp(2), capabilities(7).

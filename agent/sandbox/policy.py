@@ -87,6 +87,7 @@ def policy_for(wishes: Wishes, temporary: Path, *, network: bool) -> Policy:
     """What the wishes come to on this machine, now."""
     workspace = Path(os.path.realpath(wishes.workspace))
     git = git_folders(workspace)
+    roots = () if git.root in (None, workspace) else (git.root,)
     secret = secret_places(wishes.homes, wishes.environment)
     hidden = _real((*secret, *wishes.hidden, *wishes.private))
     return Policy(
@@ -94,7 +95,7 @@ def policy_for(wishes: Wishes, temporary: Path, *, network: bool) -> Policy:
         writable=_without({workspace}, _real((*git.writable, *wishes.writable))),
         kept=_real(_kept(workspace, git)),
         hidden=_without({workspace}, hidden),
-        readable=_real((*wishes.readable, *_programs(wishes.environment))),
+        readable=_real((*wishes.readable, *_programs(wishes.environment), *roots)),
         temporary=Path(os.path.realpath(temporary)),
         network=network,
         variables=_variables(wishes.environment),
