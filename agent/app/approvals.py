@@ -51,6 +51,11 @@ class PersonGate:
         self._auto_allow = auto_allow
         self.context = replace(self.context, confinement=sandbox)
 
+    def release(self) -> None:
+        """Removes what the sandbox kept for its commands. For the end of a session."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+
     def grant(self, rules: tuple[Rule, ...]) -> None:
         """Allows for this session what a skill in use is allowed."""
         self.rules = self.rules.including(*rules)

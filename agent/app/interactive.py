@@ -149,6 +149,7 @@ class InteractiveSession:
         live = self._live
         await self._services.settled()
         live.shell.stop_background()
+        live.gate.release()
         await live.mcp.close()
         await live.glance.close()
         problem = await live.keeper.close()

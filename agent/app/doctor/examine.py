@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 
-from agent.app.doctor import machine, serving
+from agent.app.doctor import confined, machine, serving
 from agent.app.doctor.finding import Check, Finding, Outside, Patient, examined
 from agent.app.setup.look import profile_folders
 from agent.config.load import LoadedSettings, load_settings
@@ -21,6 +21,7 @@ CHECKS: tuple[Check, ...] = (
     machine.disk,
     machine.gpu,
     machine.hidden_settings,
+    confined.sandbox,
     serving.settings,
     serving.profile,
     serving.engine,
