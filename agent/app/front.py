@@ -146,9 +146,11 @@ async def _open_session(workspace: Path, opening: "Opening") -> "SessionHandle":
     # In a thread, because the person may already be typing.
     interactive = await asyncio.to_thread(import_module, "agent.app.interactive")
     loaded = await asyncio.to_thread(settings_for, workspace, opening)
-    return await interactive.open_session(
+    session = await interactive.open_session(
         workspace, loaded=loaded, resume=opening.resume or None, fork=opening.fork
     )
+    await session.command("take_questions", {})  # both fronts of ours show them
+    return session
 
 
 def _everything_is_loaded() -> None:

@@ -13,6 +13,7 @@ MOST_FILES = 40
 FRESH_SECONDS = 15.0
 
 ListFiles = Callable[[], Awaitable[Sequence[str]]]
+ListDocuments = Callable[[], Awaitable[Sequence[str]]]
 ListCommands = Callable[[], Awaitable[Sequence[CustomCommand]]]
 
 
@@ -29,6 +30,7 @@ class Completer:
         list_commands: ListCommands,
         is_current: Callable[[Completable], bool],
         clock: Callable[[], float],
+        list_documents: ListDocuments | None = None,
     ) -> None:
         self._menu = menu
         self._list_files = list_files
@@ -37,8 +39,10 @@ class Completer:
         self._custom_at: float | None = None
         self._is_current = is_current
         self._clock = clock
+        self._list_documents = list_documents
         self._names: Sequence[str] = ()
         self._listed_at: float | None = None
+        self._listing: asyncio.Task[None] | None = None
 
     async def complete(self, target: Completable | None) -> None:
         if target is None:
@@ -64,12 +68,18 @@ class Completer:
 
     async def _complete_file(self, target: Completable) -> None:
         if not self._names:
-            await self._list()
+            await self._listed()
         found = await asyncio.to_thread(best, target.query, self._names, MOST_FILES)
         if self._is_current(target):
             self._menu.open([Choice(f"{mention(name)} ", name) for name in found], target)
         if self._listed_at is not None and self._clock() - self._listed_at > FRESH_SECONDS:
-            await self._list()
+            await self._listed()
+
+    async def _listed(self) -> None:
+        """Waits for the listing. The next key takes over from who waits; the listing goes on for both."""
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._list())
+        await asyncio.shield(self._listing)
 
     async def _list(self) -> None:
         self._listed_at = self._clock()
@@ -77,4 +87,14 @@ class Completer:
             files = await self._list_files()
         except AgentError:
             return
-        self._names = await asyncio.to_thread(with_folders, files)
+        names = await asyncio.to_thread(with_folders, files)
+        self._names = [*names, *await self._documents()]
+
+    async def _documents(self) -> Sequence[str]:
+        """Those of MCP servers; a session may have none, and say so."""
+        if self._list_documents is None:
+            return ()
+        try:
+            return await self._list_documents()
+        except AgentError:
+            return ()

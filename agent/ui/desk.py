@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from agent.core.errors import AgentError
-from agent.core.events import ApprovalRequest, Event, TurnFinished
+from agent.core.events import ApprovalRequest, Event, QuestionAsked, TurnFinished
 from agent.core.handle import MODES, Answer, SessionFacts, SessionMode
 from agent.ui import actions
 from agent.ui.attention import signal
@@ -24,6 +24,7 @@ from agent.ui.host import AppHost
 from agent.ui.live import LiveSession
 from agent.ui.meter import TurnMeter
 from agent.ui.options import Opening
+from agent.ui.questions import Questions
 from agent.ui.status import segments
 from agent.ui.widgets.approval import ApprovalPanel
 from agent.ui.widgets.prompt import When
@@ -65,8 +66,14 @@ class Desk:
             clock=app.clock,
         )
         self.host = AppHost(app, self)
+        self._questions = Questions(app, self.live.service, self._call_attention)
         self._completer = Completer(
-            app.menu, self._list_files, self._list_commands, self._is_current, app.clock
+            app.menu,
+            self._list_files,
+            self._list_commands,
+            self._is_current,
+            app.clock,
+            self._list_documents,
         )
         self._frames = app.set_interval(FRAME_SECONDS, self.refresh, pause=True)
         app.set_interval(IDLE_SECONDS, self.refresh)
@@ -83,6 +90,11 @@ class Desk:
     # -- what the session tells ----------------------------------------------------------------------
 
     def show(self, event: Event) -> None:
+        if self._questions.takes_back(event):
+            return
+        if isinstance(event, QuestionAsked):
+            self.in_background(self._questions.ask(event))
+            return
         self.bridge.show(event)
         self._frames.resume()
 
@@ -223,6 +235,9 @@ class Desk:
     async def _list_commands(self) -> list[CustomCommand]:
         rows = await self.live.service("commands")
         return [CustomCommand(str(row.name), str(row.summary), str(row.takes)) for row in rows or ()]
+
+    async def _list_documents(self) -> list[str]:
+        return [str(name) for name in await self.live.service("resources") or ()]
 
     async def _list_files(self) -> list[str]:
         files = await self.live.service("files", limit=100_000)

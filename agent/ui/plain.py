@@ -11,13 +11,22 @@ from typing import Any, TextIO
 from textual.content import Content
 
 from agent.core.errors import AgentError, UsageError
-from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, TurnFinished
+from agent.core.events import (
+    ApprovalRequest,
+    ApprovalSettled,
+    Event,
+    Notice,
+    QuestionAsked,
+    QuestionSettled,
+    TurnFinished,
+)
 from agent.core.handle import Answer, SessionFacts, SessionHandle, SessionMode
 from agent.core.tool import FileDiff
 from agent.ui.commands.catalogue import looks_like_command, run_line
 from agent.ui.commands.command import Level
 from agent.ui.meter import TurnMeter, turn_records
 from agent.ui.options import Opening, UiOptions
+from agent.ui.plain_form import PlainForms
 from agent.ui.plain_text import PlainWriter
 from agent.ui.request_text import described, diff_text, heading
 from agent.ui.result_text import as_text
@@ -63,6 +72,7 @@ class PlainFront:
         self._handle: SessionHandle | None = None
         self._follower: asyncio.Task[None] | None = None
         self._requests: list[ApprovalRequest] = []
+        self._forms = PlainForms(self.say, self.service)
         self._idle = asyncio.Event()
         self._meter = TurnMeter(asyncio.get_running_loop().time)
         self.last_reply = ""
@@ -92,10 +102,13 @@ class PlainFront:
 
     async def _act(self, line: str) -> None:
         handle = self._handle
-        if handle is None or not line.strip():
+        is_form = self._forms.is_open and not self._requests  # where an empty line says something
+        if handle is None or not (line.strip() or is_form):
             return
         if self._requests:
             self._answer(handle, line.strip())
+        elif is_form:
+            await self._forms.take(line)
         elif looks_like_command(line.strip()):
             await run_line(self, line)
         elif line.startswith("!"):
@@ -125,6 +138,7 @@ class PlainFront:
             return
         for request in self._requests:
             handle.answer(request.request_id, Answer(kind="deny", reason="nobody is there to ask"))
+        await self._forms.give_up()
         if not self.is_over:
             await self._idle.wait()
         await handle.close()
@@ -147,6 +161,10 @@ class PlainFront:
             self._requests = [one for one in self._requests if one.request_id != event.request_id]
             if self._requests and self._requests[:1] != first:
                 self._ask()
+        elif isinstance(event, QuestionAsked):
+            self._forms.add(event)
+        elif isinstance(event, QuestionSettled):
+            self._forms.settle(event.question_id)
         elif isinstance(event, TurnFinished):
             self.last_reply = event.answer or self.last_reply
             self._idle.set()

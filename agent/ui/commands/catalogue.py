@@ -60,6 +60,10 @@ ALL: Sequence[Command] = sorted(
 )
 
 
+_LEAST_LIKENESS = 0.65
+"""A swapped or missing letter is more alike than this; words that only share letters are less."""
+
+
 def find(name: str) -> Command:
     """The command of that name or alias.
 
@@ -70,7 +74,7 @@ def find(name: str) -> Command:
         if name == command.name or name in command.aliases:
             return command
     names = [known for command in ALL for known in (command.name, *command.aliases)]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=_LEAST_LIKENESS)
     starts = [known for known in names if name and known.startswith(name)]
     guess = (starts or close or [""])[0]
     raise UsageError(
@@ -107,6 +111,8 @@ async def run_line(host: Host, line: str) -> None:
         try:
             text = await host.service("expand", name=name, arguments=rest.strip())
         except UsageError:
+            if ":" in name:  # the name of a server and one of its prompts: it knows what is wrong
+                raise
             raise unknown from None
         host.ask_model(str(text))
         return

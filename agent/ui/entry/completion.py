@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(]))@(\"[^\"\n]*|[^\s\"]*)$")
-_COMMAND = re.compile(r"/([a-z-]*)$")
+_COMMAND = re.compile(r"/([A-Za-z][\w:-]*|)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def completable(before_cursor: str) -> Completable | None:
     if match is None:
         return None
     query = match[1].removeprefix('"')
-    if re.search(r":\d*(?:-\d*)?$", query):  # the file is chosen, its lines are being typed
+    if re.search(r":\d+(?:-\d*)?$", query):  # the file is chosen, its lines are being typed
         return None
     return Completable("file", query, len(match[0]))
 
