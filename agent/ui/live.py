@@ -61,12 +61,12 @@ class LiveSession:
     async def open(self, opening: Opening) -> None:
         """Opens a session and hands over what was sent meanwhile. A failure is shown, never raised."""
         self.is_opening = True
-        self.has_failed = False
+        self.has_failed = True
         self._changed()
         try:
             self.handle = await self._opener(opening)
+            self.has_failed = False
         except AgentError as error:
-            self.has_failed = True
             self._show(Notice(text=f"{error.message}\n{error.hint}".strip(), level="error"))
             return
         finally:

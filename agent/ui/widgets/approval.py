@@ -148,7 +148,7 @@ class ApprovalPanel(Vertical):
             is_chosen = at == self._chosen and self.has_focus
             style = "bold $text on $primary-muted" if is_chosen else "$text"
             parts.append(Content.assemble((digits[choice], "bold $text-primary"), (f" {label} ", style)))
-        hint = "" if self.has_focus or self._reason.has_focus else "  Tab to answer"
+        hint = "" if self.has_focus or self._reason.display else "  Tab to answer"
         line = Content.assemble(Content("  ").join(parts), (hint, "$quiet"))
         rule = one_line(self.current.suggested_rule) if self.current else ""
         allowed = Content.styled(f"\n2 and 3 allow {rule}" if rule else "", "$quiet")

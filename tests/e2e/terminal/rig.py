@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import sys
 import time
@@ -11,7 +12,7 @@ from typing import Any
 import pexpect
 import pyte
 
-from tests.e2e.conftest import Place, is_running
+from tests.e2e.conftest import Place
 
 PATIENCE_SECONDS = 60.0
 CONTROL_C, CONTROL_D, CONTROL_J, CONTROL_R = "\x03", "\x04", "\n", "\x12"
@@ -80,6 +81,7 @@ class Terminal:
 
     def until(self, condition: Callable[[], object] | str, *, gone: bool = False) -> None:
         """Draws what comes until `condition` is true, or a text is on the screen (or no more, if `gone`)."""
+
         def is_met() -> bool:
             found = condition in self.text if isinstance(condition, str) else bool(condition())
             return found != gone
@@ -139,11 +141,11 @@ class Terminal:
         """Answers the open question; again if the panel was so new that it took the key for typing."""
         while True:
             self.press(key)
-            self.until(lambda: not self.is_asking or self.prompt.endswith(key))
-            if not self.is_asking:
+            self.until(lambda: not self.is_asking or "Enter denies" in self.text or self.prompt == key)
+            if self.prompt != key:
                 return
             self.press(BACKSPACE, TAB)
-            self.until(lambda: not self.prompt.endswith(key))
+            self.until(lambda: self.prompt == "")
 
     @property
     def is_asking(self) -> bool:
@@ -173,12 +175,12 @@ class Terminal:
 
     def hang_up(self) -> None:
         """Closes the window."""
-        pid = self.pid
-        os.close(self._child.child_fd)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while is_running(pid):
-            assert time.monotonic() < deadline, "it outlived its terminal"
-            os.waitpid(pid, os.WNOHANG)
+        process = os.pidfd_open(self.pid)
+        self._child.ptyproc.fileobj.close()
+        self._child.closed = self._child.ptyproc.closed = self.has_ended = True
+        assert select.select([process], [], [], PATIENCE_SECONDS)[0], "it outlived its terminal"
+        os.close(process)
+        self._child.ptyproc.wait()
 
     def close(self) -> None:
         self._child.close(force=True)

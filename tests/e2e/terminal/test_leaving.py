@@ -1,0 +1,90 @@
+"""How the interface ends, and what it leaves behind: a terminal as it was, no process, no lost text."""
+
+import os
+import signal
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.e2e.conftest import Place, is_running
+from tests.e2e.terminal.conftest import OpenTerminal, said
+from tests.e2e.terminal.rig import CONTROL_C, CONTROL_D, ENTER, Terminal
+from tests.fakes.script import call
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def command_of_the_model(place: Place, screen: Terminal) -> int:
+    """The process id that the command wrote into `pid`."""
+    file = place.workspace / "pid"
+    screen.until(lambda: file.exists() and file.read_text("utf-8").strip())
+    return int(file.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("keys", [("/quit", ENTER), (CONTROL_D,), (CONTROL_C, CONTROL_C)])
+def test_leaving_gives_the_terminal_back_and_says_how_to_go_on(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal, keys: tuple[str, ...]
+):
+    place.use(scripted_server("Hello.").url)
+    screen = terminal()
+    screen.until_ready()
+    assert not screen.is_restored
+    screen.say("Hi")
+    screen.until("Hello.")
+    screen.press(*keys)
+    assert screen.wait_for_end() == 0
+    assert screen.is_restored
+    assert b"agent --resume " in screen.raw.rpartition(b"\x1b")[2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_being_asked_to_end_leaves_in_order(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal, number: signal.Signals
+):
+    place.use(scripted_server({"fault": "pings", "text": "Let me think"}).url)
+    screen = terminal()
+    screen.until_ready()
+    screen.say("Hi")
+    screen.until("Let me think")
+    screen.type("half a tho")
+    os.kill(screen.pid, number)
+    assert screen.wait_for_end() == 0
+    assert screen.is_restored
+    assert [event["type"] for event in place.sessions()[0]].count("turn_finished") == 1
+
+    other = terminal("--continue")
+    other.until(lambda: other.prompt == "half a tho")
+
+
+def test_a_closed_terminal_ends_the_program_and_the_command_of_the_model(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server(call("shell", command="echo $$ > pid; exec sleep 600")).url)
+    screen = terminal("--mode", "auto")
+    screen.until_ready()
+    screen.say("Wait")
+    command = command_of_the_model(place, screen)
+    screen.hang_up()
+    assert not is_running(command)
+
+
+def test_a_killed_program_goes_on_with_its_conversation_and_what_was_typed(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    server = scripted_server("A fine day.", "Where were we?")
+    place.use(server.url)
+    screen = terminal()
+    screen.until_ready()
+    screen.say("Good morning")
+    screen.until("A fine day.")
+    screen.type("not sent yet")
+    screen.until(lambda: list(place.state.glob("ui/*/draft-*.json")))
+    screen.kill()
+
+    other = terminal("--continue")
+    other.until("A fine day.")
+    other.until(lambda: other.prompt == "not sent yet")
+    assert "Good morning" in other.text
+    other.press(ENTER)
+    other.until("Where were we?")
+    assert "Good morning" in said(server.chats[1])[0]

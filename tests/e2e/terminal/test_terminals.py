@@ -1,0 +1,102 @@
+"""Terminals of all kinds: sizes that change, no colours, no screen, no UTF-8."""
+
+import re
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.e2e.conftest import Place
+from tests.e2e.terminal.conftest import OpenTerminal, said
+from tests.e2e.terminal.rig import CONTROL_C, CONTROL_D, ENTER
+
+pytestmark = pytest.mark.timeout(180)
+
+_COLOUR = re.compile(rb"\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[\d;]*)?m")
+
+
+def test_no_size_loses_text_or_the_input_field(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("A sentence that is long enough to need more than one row. " * 2).url)
+    screen = terminal(size=(80, 24))
+    screen.until_ready()
+    screen.say("Talk")
+    screen.until("tok/s")
+    screen.type("kept")
+    for columns, rows in ((200, 60), (40, 12), (20, 5), (120, 36)):
+        screen.resize(columns, rows)
+        screen.until(lambda: screen.prompt == "kept")
+    screen.until("more than one row. A sentence")
+    screen.until("Talk")
+    assert len(screen.rows) == 36
+    assert screen.rows[-1].strip().startswith("ask")
+
+
+def test_no_colours_are_sent_where_they_are_not_wanted(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("```python\nprint('plain')\n```\n").url)
+    screen = terminal(environment={"NO_COLOR": "1"})
+    screen.until_ready()
+    screen.say("Show it")
+    screen.until("print('plain')")
+    assert screen.quit() == 0
+    assert not _COLOUR.findall(screen.raw)
+
+
+def test_a_dumb_terminal_gets_lines(place: Place, scripted_server: StartServer, terminal: OpenTerminal):
+    server = scripted_server("Line by line.")
+    place.use(server.url)
+    screen = terminal(environment={"TERM": "dumb"})
+    screen.until("line mode")
+    screen.press("Speak\n")
+    screen.until("Line by line.")
+    screen.press(CONTROL_D)
+    assert screen.wait_for_end() == 0
+    assert b"\x1b" not in screen.raw
+    assert said(server.chats[0])[-1].endswith("Speak")
+
+
+def test_control_c_in_line_mode_interrupts_the_turn_and_then_ends(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    server = scripted_server({"fault": "pings", "text": "Let me think about it\n"})
+    place.use(server.url)
+    screen = terminal("--plain")
+    screen.until("line mode")
+    screen.press("Speak\n")
+    screen.until("Let me think")
+    screen.press(CONTROL_C)
+    screen.until("interrupted")
+    assert server.chats[0].aborted
+    screen.press(CONTROL_C)
+    assert screen.wait_for_end() == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("--plain",)])
+def test_a_locale_without_utf8_is_no_reason_to_fail(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal, arguments: tuple[str, ...]
+):
+    place.use(scripted_server("Grüße – 三 🙂 end.").url)
+    latin = {"LANG": "C", "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    screen = terminal(*arguments, environment=latin)
+    screen.until(lambda: "● ready" in screen.text or "session " in screen.text)
+    screen.press("Hi", ENTER)
+    screen.until("end.")
+    screen.press(CONTROL_D)
+    assert screen.wait_for_end() == 0
+
+
+def test_a_control_sequence_from_a_command_is_shown_and_not_obeyed(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("And \x1b[2J\x1b]0;title\x07 done.").url)
+    screen = terminal()
+    screen.until_ready()
+    screen.say(r"!printf 'before\033[2J\033[31mred\033]0;title\007after\n'")
+    screen.until("after")
+    screen.say("Say")
+    screen.until("done.")
+    assert "before" in screen.text
+    assert "␛" in screen.text
+    assert b"title\x07" not in screen.raw
