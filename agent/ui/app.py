@@ -16,9 +16,11 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker, WorkerState
 
 from agent.ui import terminal_keys
 from agent.ui.conversation.keys import KEYS
@@ -109,6 +111,14 @@ class AgentApp(App[str]):
                 yield self.hints
             yield self.status
 
+    def get_driver_class(self) -> type[Driver]:
+        usual = super().get_driver_class()
+        if usual.__name__ != "LinuxDriver":
+            return usual
+        from agent.ui.driver import LastingDriver
+
+        return LastingDriver
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         # For themes that are not ours: readable on dark and on light.
         return {"quiet": "#858c98"}
@@ -180,6 +190,17 @@ class AgentApp(App[str]):
         await self.desk.live.open(opening)
         if self.options.loaded is not None:
             self.options.loaded()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A fault of ours is told as well, in one line: a screen that only waits would hide it."""
+        if event.state != WorkerState.ERROR:
+            return
+        error = event.worker.error
+        text = f"that did not work: {type(error).__name__}: {error}"
+        if self.desk is not None:
+            self.desk.host.tell(text, "error")
+        else:
+            self.say(text, seconds=60.0)
 
     # -- what is said beside the conversation ----------------------------------------------------------
 

@@ -92,7 +92,7 @@ def test_escape_closes_the_connection_and_gives_queued_text_back(
     screen.until("Let me think")
     screen.say("Also this", key=ALT_ENTER)
     screen.press(ESCAPE)
-    screen.until(lambda: server.chats[0].ended.is_set())
+    screen.until(server.chats[0].ended.is_set)
     screen.until(lambda: screen.prompt == "Also this")
     screen.until("interrupted")
     assert server.chats[0].aborted
