@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from textual.widgets import Static
 
 from agent.app.accounts import ContextPart, ContextReport
@@ -10,6 +11,7 @@ from agent.app.rewinding import RewindPoint, RewindResult
 from agent.app.switching import ProfileSwitch, ServerPanel
 from agent.core.errors import UsageError
 from agent.core.events import Notice, PrefixBroken, Rewound, UserMessageAdded
+from agent.ui.commands.catalogue import find
 from agent.ui.commands.reports import context_text, server_text
 from agent.ui.request_text import coloured_diff
 from agent.ui.screens.page import PageScreen
@@ -100,6 +102,23 @@ async def test_compact_hands_the_instruction_over_and_says_what_hinders_it():
         await rest(pilot)
         assert rig.handle.commands == [("compact", {"instruction": "keep the plan"})]
         assert rig.lines == ["not yet\nbegin a new one"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "guess"),
+    [("hlep", "/help"), ("modle", "/mode"), ("undp", "/undo"), ("mpc", "/mcp"), ("comp", "/compact")],
+)
+def test_a_slip_of_the_fingers_is_understood(typed: str, guess: str):
+    with pytest.raises(UsageError) as caught:
+        find(typed)
+    assert guess in caught.value.hint
+
+
+@pytest.mark.parametrize("typed", ["nosuch", "xyz", "setings", "todo"])
+def test_a_word_that_is_like_no_command_leads_to_the_list(typed: str):
+    with pytest.raises(UsageError) as caught:
+        find(typed)
+    assert caught.value.hint == "/help lists them"
 
 
 async def test_bench_hands_its_options_on_and_leaves_the_telling_to_its_card():

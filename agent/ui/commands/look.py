@@ -45,7 +45,7 @@ async def leave(host: Host, _argument: str) -> None:
 
 
 COMMANDS = (
-    Command(name="turns", summary="figures of every turn", run=turns),
+    Command(name="turns", summary="figures of every turn", run=turns, aliases=("stats", "usage")),
     Command(name="theme", summary="colours", run=theme, takes="[name]"),
     Command(name="keys", summary="what the keys do", run=keys),
     Command(name="quit", summary="end; the session can be resumed", run=leave, aliases=("exit",)),

@@ -119,6 +119,7 @@ COMMANDS = (
         summary="state, log, start or stop of the server",
         run=server,
         takes="[action]",
+        aliases=("status",),
     ),
     Command(
         name="bench",

@@ -133,7 +133,9 @@ COMMANDS = (
         help="The model sums up what was said. The next request reads the short text from the start.",
     ),
     Command(name="context", summary="what fills the context, in tokens and seconds", run=context),
-    Command(name="export", summary="write the session to a file", run=export, takes="[path]"),
+    Command(
+        name="export", summary="write the session to a file", run=export, takes="[path]", aliases=("save",)
+    ),
     Command(name="copy", summary="copy the last reply", run=copy),
     Command(name="init", summary="have AGENTS.md written for this repository", run=init),
 )
