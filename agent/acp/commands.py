@@ -133,7 +133,9 @@ def as_markdown(rows: Sequence[Any]) -> str:
 
 
 def _mapping(row: Any) -> Mapping[str, Any]:
-    return asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
+    if is_dataclass(row) and not isinstance(row, type):
+        return asdict(row)
+    return row if isinstance(row, Mapping) else {"": row}
 
 
 def _cell(value: Any) -> str:

@@ -84,6 +84,7 @@ async def _connect(agent: "EditorAgent", transport: StdioTransport) -> None:
     finally:
         # Before the connection: what is under way is answered, and the last events are told.
         await agent.close()
+        await transport.settled()
         await connection.close()
 
 
@@ -100,12 +101,14 @@ class EditorAgent(acp.Agent):
         self._client: Client | None = None
         self._sessions: dict[str, EditorSession] = {}
         self._opening = asyncio.Lock()
+        self._is_closed = False
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
 
     async def close(self) -> None:
-        """Ends every session, all at the same time."""
+        """Ends every session, all at the same time; one that is being opened ends when it is open."""
+        self._is_closed = True
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
@@ -154,7 +157,7 @@ class EditorAgent(acp.Agent):
         additional_directories: list[str] | None = None,
         **_: Any,
     ) -> LoadSessionResponse:
-        session = await self._open(cwd, mcp_servers, resume=session_id)
+        session = await self._open_again(session_id, cwd, mcp_servers)
         with _told_as_errors():
             await session.replay()
         response = LoadSessionResponse(modes=_modes(session))
@@ -169,7 +172,7 @@ class EditorAgent(acp.Agent):
         mcp_servers: "Sequence[Any] | None" = None,
         **_: Any,
     ) -> ResumeSessionResponse:
-        session = await self._open(cwd, mcp_servers, resume=session_id)
+        session = await self._open_again(session_id, cwd, mcp_servers)
         response = ResumeSessionResponse(modes=_modes(session))
         session.start()
         return response
@@ -182,7 +185,7 @@ class EditorAgent(acp.Agent):
         mcp_servers: "Sequence[Any] | None" = None,
         **_: Any,
     ) -> ForkSessionResponse:
-        session = await self._open(cwd, mcp_servers, resume=session_id, fork=True)
+        session = await self._open_again(session_id, cwd, mcp_servers, fork=True)
         response = ForkSessionResponse(session_id=session.id, modes=_modes(session))
         session.start()
         return response
@@ -245,6 +248,13 @@ class EditorAgent(acp.Agent):
             raise RequestError(_NOT_FOUND, f"no session {shown!r} is open; load it first, or begin a new one")
         return session
 
+    async def _open_again(
+        self, session_id: str, cwd: str, mcp_servers: "Sequence[Any] | None", fork: bool = False
+    ) -> EditorSession:
+        if not session_id:
+            raise RequestError(_NOT_FOUND, "no session is named")
+        return await self._open(cwd, mcp_servers, resume=session_id, fork=fork)
+
     async def _open(
         self, cwd: str, mcp_servers: "Sequence[Any] | None", resume: str = "", fork: bool = False
     ) -> EditorSession:
@@ -258,6 +268,9 @@ class EditorAgent(acp.Agent):
                 await self._sessions.pop(resume).close()
             with _told_as_errors():
                 handle = await self._host.open(opening)
+            if self._is_closed:
+                await handle.close()
+                raise RequestError(_INTERNAL, "the connection is closed")
             session = EditorSession(handle, self._client)
             self._sessions[session.id] = session
         return session

@@ -36,6 +36,9 @@ class StdioTransport:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._outgoing: queue.SimpleQueue[Sent | None] = queue.SimpleQueue()
         self._is_broken = False
+        self._unanswered: set[Any] = set()
+        self._nothing_open = asyncio.Event()
+        self._nothing_open.set()
         self._reader = threading.Thread(target=self._read, name="acp-reader", daemon=True)
         self._writer = threading.Thread(target=self._write, name="acp-writer", daemon=True)
         self._reader.start()
@@ -51,7 +54,7 @@ class StdioTransport:
             if not line.strip():
                 continue
             try:
-                return _message(line)
+                return self._noted(_message(line))
             except _BadLineError as bad:
                 error = {"code": bad.code, "message": str(bad)}
                 await self.send({"jsonrpc": "2.0", "id": None, "error": error})
@@ -59,6 +62,10 @@ class StdioTransport:
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Queues at once and waits until it is written. What an editor that is gone should get is dropped."""
+        if "method" not in message:
+            self._unanswered.discard(message.get("id"))
+            if not self._unanswered:
+                self._nothing_open.set()
         if self._is_broken:
             return
         told = _told_plainly(message)
@@ -68,10 +75,21 @@ class StdioTransport:
         self._outgoing.put((text.encode("utf-8", "replace") + b"\n", written))
         await written
 
+    async def settled(self) -> None:
+        """Waits a short time until every request is answered."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._nothing_open.wait(), _LAST_WORDS_SECONDS)
+
     async def close(self) -> None:
         """Writes what is queued; an editor that does not read is waited for a short time only."""
         self._outgoing.put(None)
         await asyncio.to_thread(self._writer.join, _LAST_WORDS_SECONDS)
+
+    def _noted(self, message: dict[str, Any]) -> dict[str, Any]:
+        if "method" in message and "id" in message:
+            self._unanswered.add(message["id"])
+            self._nothing_open.clear()
+        return message
 
     def _read(self) -> None:
         pending = bytearray()

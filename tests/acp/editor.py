@@ -1,17 +1,16 @@
-"""An editor: the client of the protocol's own library, driving the real `agent acp` in a process of its own."""
+"""An editor: the client of the protocol's own library, at the pipes of `agent acp`."""
 
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from acp import PROTOCOL_VERSION, Client, text_block
+from acp import PROTOCOL_VERSION, text_block
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 from acp.schema import (
@@ -21,6 +20,10 @@ from acp.schema import (
     RequestPermissionResponse,
     ToolCallUpdate,
 )
+
+from agent.acp.server import serve
+from agent.app.acp import EditorHost
+from agent.core.handle import SessionMode
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60
@@ -41,7 +44,7 @@ class Question:
         self.chosen.set_result(option_id)
 
 
-class EditorClient(Client):
+class EditorClient:
     """Writes down what it is told. `wire` has every message that came, as it came."""
 
     def __init__(self) -> None:
@@ -67,13 +70,25 @@ class EditorClient(Client):
 
 
 @dataclass(slots=True)
+class Order:
+    """Names what comes, answers and updates, in the order of the wire."""
+
+    names: list[str] = field(default_factory=list)
+
+    def note(self, event: StreamEvent) -> None:
+        if event.direction is StreamDirection.INCOMING:
+            message = event.message
+            update = message.get("params", {}).get("update", {}) if "method" in message else {}
+            self.names.append(update.get("sessionUpdate") or message.get("method") or "answer")
+
+
+@dataclass(slots=True)
 class Editor:
-    """A connected editor. `order` names what came, answers and updates, in the order of the wire."""
+    """A connected editor. `order` is as in `Order`."""
 
     client: EditorClient
     agent: ClientSideConnection
-    process: asyncio.subprocess.Process
-    order: list[str] = field(default_factory=list)
+    order: list[str]
 
     async def begin(self, folder: Path, **options: Any) -> str:
         """Initializes, and begins a session in `folder`; gives its id."""
@@ -126,12 +141,6 @@ class Editor:
                 self.client.news.clear()
                 await self.client.news.wait()
 
-    def note(self, event: StreamEvent) -> None:
-        if event.direction is StreamDirection.INCOMING:
-            message = event.message
-            update = message.get("params", {}).get("update", {}) if "method" in message else {}
-            self.order.append(update.get("sessionUpdate") or message.get("method") or "answer")
-
 
 def environment(home: Path, **variables: str) -> dict[str, str]:
     """One that nothing of the machine's own settings reaches."""
@@ -165,41 +174,69 @@ async def start(variables: Mapping[str, str], *arguments: str, folder: Path) -> 
 
 
 async def ended(process: asyncio.subprocess.Process) -> int:
+    """Waits for a process; gives its exit code."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         return await process.wait()
 
 
+def connected(writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> Editor:
+    client, order = EditorClient(), Order()
+    agent = ClientSideConnection(
+        cast("Any", client), writer, reader, use_unstable_protocol=True, observers=[order.note]
+    )
+    return Editor(client, agent, order.names)
+
+
 @asynccontextmanager
-async def editing(
-    variables: Mapping[str, str], *arguments: str, folder: Path, expect_code: int = 0
-) -> AsyncIterator[Editor]:
-    """A connected editor, which closes its side in the end; the agent has to end by itself then."""
+async def editing(folder: Path, mode: SessionMode | None = None) -> AsyncIterator[Editor]:
+    """An editor at two pipes, with the agent's side in this process: quick, and the same bytes go through.
+
+    The editor closes its side in the end; the agent has to end by itself then.
+    """
+    source, to_agent = os.pipe()
+    from_agent, sink = os.pipe()
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_LIMIT_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(from_agent, "rb", 0))
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(to_agent, "wb", 0)
+    )
+    writer = asyncio.StreamWriter(transport, protocol, None, loop)
+    agent = asyncio.create_task(serve(EditorHost(mode=mode), source, sink, asyncio.Event()))
+    editor = connected(writer, reader)
+    try:
+        yield editor
+    finally:
+        writer.close()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await agent
+        os.close(sink)
+        os.close(source)
+        await editor.agent.close()
+
+
+@asynccontextmanager
+async def started(
+    variables: Mapping[str, str], *arguments: str, folder: Path, code: int | None = 0
+) -> AsyncIterator[tuple[Editor, asyncio.subprocess.Process]]:
+    """An editor with `agent acp` in a process of its own, which has to end by itself, with `code`."""
     process = await start(variables, *arguments, folder=folder)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
     complaints = asyncio.create_task(process.stderr.read())
-    client = EditorClient()
-    editor: list[Editor] = []
-    agent = ClientSideConnection(
-        client,
-        process.stdin,
-        process.stdout,
-        use_unstable_protocol=True,
-        observers=[lambda event: editor[0].note(event) if editor else None],
-    )
-    editor.append(Editor(client, agent, process))
+    editor = connected(process.stdin, process.stdout)
     try:
-        yield editor[0]
+        yield editor, process
         process.stdin.close()
-        code = await ended(process)
+        came = await ended(process)
         said = (await complaints).decode("utf-8", "replace")
         assert "Traceback" not in said, said
-        assert code == expect_code, said
+        assert code in (None, came), said
     finally:
-        await agent.close()
+        await editor.agent.close()
         if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             await process.wait()
         await complaints
 
