@@ -63,13 +63,15 @@ def carry_out(changes: Sequence[Change], context: ToolContext) -> None:
 
 def diff_of(name: str, before: str | None, after: str | None) -> FileDiff:
     """A change for display. Of long texts only the part that differs, with some lines around it."""
-    before = presentable(before) if before is not None else None
-    after = presentable(after) if after is not None else None
     if max(len(before or ""), len(after or "")) <= LONGEST_SHOWN:
-        return FileDiff(name, before, after)
+        return FileDiff(name, _shown(before), _shown(after))
     first = shared_beginning(before or "", after or "")
     last = shared_end((before or "")[first:], (after or "")[first:])
-    return FileDiff(name, _part(before, first, last), _part(after, first, last))
+    return FileDiff(name, _shown(_part(before, first, last)), _shown(_part(after, first, last)))
+
+
+def _shown(text: str | None) -> str | None:
+    return presentable(text) if text is not None else None
 
 
 def _part(text: str | None, first: int, last: int) -> str | None:

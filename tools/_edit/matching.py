@@ -48,7 +48,7 @@ def find(text: str, old: str, new: str) -> Found | None:
     if wanted is None:
         return None
     lines = Lines(text)
-    for level, key in _tolerant_rungs():
+    for level, key in _tolerant_rungs(text, old):
         matches = wanted.matches(lines, key)
         if matches:
             return Found(level, matches)
@@ -59,20 +59,23 @@ def find_lines(lines: "Lines", old: Sequence[str], new: Sequence[str], first: in
     """Like `find`, for whole lines from line `first` (from 0) on, blank ones included. `new` may be empty."""
     wanted = _Block(old, new)
     exact: tuple[Level, Callable[[str], str]] = ("exact", str)
-    for level, key in (exact, *_tolerant_rungs()):
+    for level, key in (exact, *_tolerant_rungs(lines.text, *old)):
         matches = wanted.matches(lines, key, first)
         if matches:
             return Found(level, matches)
     return None
 
 
-def _tolerant_rungs() -> tuple[tuple[Level, Callable[[str], str]], ...]:
-    alike = LookAlikes()
-    return (
-        ("trailing space", _without_trailing_space),
-        ("indentation", _stripped),
-        ("look-alike characters", lambda line: alike.plain(line).strip()),
-    )
+def _tolerant_rungs(text: str, *old: str) -> Sequence[tuple[Level, Callable[[str], str]]]:
+    """The rungs that can find something: ways to see lines alike, from the strictest on."""
+    rungs: list[tuple[Level, Callable[[str], str]]] = []
+    first = next((line.strip(_SPACE) for part in old for line in part.split("\n") if line.strip(_SPACE)), "")
+    if first in text:
+        rungs += [("trailing space", _without_trailing_space), ("indentation", _stripped)]
+    if not (text.isascii() and all(part.isascii() for part in old)):
+        alike = LookAlikes()
+        rungs.append(("look-alike characters", lambda line: alike.plain(line).strip()))
+    return rungs
 
 
 def _exact(text: str, at: int, old: str, new: str) -> Match:
@@ -139,14 +142,15 @@ class _Block:
         present = [key(line) for line in lines.lines]
         found: list[Match] = []
         length = len(wanted)
-        while first + length <= len(present):
-            match = None
-            if present[first] == wanted[0] and present[first : first + length] == wanted:
-                match = self._match_at(lines, first)
+        while True:
+            try:
+                at = present.index(wanted[0], first)
+            except ValueError:
+                return tuple(found)
+            match = self._match_at(lines, at) if present[at : at + length] == wanted else None
             if match:
                 found.append(match)
-            first += length if match else 1
-        return tuple(found)
+            first = at + (length if match else 1)
 
     def _match_at(self, lines: Lines, first: int) -> Match | None:
         after = first + len(self.old)

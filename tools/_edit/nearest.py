@@ -7,6 +7,11 @@ from dataclasses import dataclass
 
 SHOWN_LINES = 20
 _COMPARED_CLOSELY = 8
+_LOOKED_AT_WHOLLY = 2_000_000
+_RARE_WORDS = 4
+_PLACES_PER_WORD = 5
+_AROUND = 4000
+"""Characters before and after a word."""
 _WORD = re.compile(r"\w+")
 
 
@@ -25,17 +30,47 @@ def nearest_region(text: str, old: str) -> Region | None:
     """The lines of `text` that resemble `old` most, at most 20; `None` if nothing does.
 
     Windows are ranked by the words they share with `old`, which is linear in the length of the file;
-    only the best few are compared letter by letter.
+    only the best few are compared letter by letter. Of a long file only the surroundings of the rarest
+    words are looked at.
     """
     wanted = old.strip("\n").split("\n")[:SHOWN_LINES]
-    lines = text.split("\n")
+    if len(text) <= _LOOKED_AT_WHOLLY:
+        best = _best_window(text.split("\n"), wanted)
+        return best and best[1]
+    candidates = [
+        (similarity, Region(region.first + text.count("\n", 0, start), region.lines))
+        for start, end in _surroundings(text, wanted)
+        for similarity, region in filter(None, [_best_window(text[start:end].split("\n"), wanted)])
+    ]
+    return max(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
+
+
+def _best_window(lines: Sequence[str], wanted: Sequence[str]) -> tuple[float, Region] | None:
     starts = _promising_starts(lines, wanted)
     if not starts:
         return None
     target = "\n".join(line.strip() for line in wanted)
-    best = max(starts, key=lambda start: (_similarity(lines, start, len(wanted), target), -start))
+    similarity = {start: _similarity(lines, start, len(wanted), target) for start in starts}
+    best = max(starts, key=lambda start: (similarity[start], -start))
     after = min(best + len(wanted), len(lines))
-    return Region(best + 1, tuple(lines[best:after]))
+    return similarity[best], Region(best + 1, tuple(lines[best:after]))
+
+
+def _surroundings(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
+    """Spans of whole lines around the first few places of the rarest words."""
+    words = {word for line in wanted for word in _WORD.findall(line) if len(word) > 1}
+    counts = sorted((count, word) for word in words if (count := text.count(word)))
+    spans: list[tuple[int, int]] = []
+    for _, word in counts[:_RARE_WORDS]:
+        at = text.find(word)
+        for _ in range(_PLACES_PER_WORD):
+            if at < 0:
+                break
+            start = text.rfind("\n", 0, max(0, at - _AROUND)) + 1
+            end = text.find("\n", at + _AROUND)
+            spans.append((start, end if end >= 0 else len(text)))
+            at = text.find(word, spans[-1][1])
+    return spans
 
 
 def _promising_starts(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:

@@ -97,7 +97,7 @@ def detect_beginning(sample: bytes) -> TextFormat | None:
 
 def presentable(text: str) -> str:
     """The text without lone surrogates, which no JSON or terminal can carry."""
-    return _SURROGATES.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def _exact(data: bytes, encoding: str, bom: bytes) -> TextFormat | None:
