@@ -32,6 +32,7 @@ _IDENTITY_HINT = (
     'tell git who you are: git config --global user.name "Your Name" && '
     "git config --global user.email you@example.com"
 )
+_FILTERED = "a program that this repository configures as its filter would run; commit it yourself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +137,6 @@ def _inspect(workspace: Path, environment: Mapping[str, str], *, with_fingerprin
     if place.problem or place.is_bare:
         return place
     # A configuration that came with the files could name programs as filters; status would start them.
-    found = ask(
-        workspace,
-        ["config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\."],
-        environment=environment,
-    )
     status = ask(
         workspace,
         [
@@ -153,7 +149,7 @@ def _inspect(workspace: Path, environment: Mapping[str, str], *, with_fingerprin
             "--no-ahead-behind",
         ],
         environment=environment,
-        overrides=_without_local_filters(found.output),
+        overrides=without_local_filters(workspace, environment),
     )
     if status.code != 0:
         return replace(place, problem=f"git cannot tell the state of {place.root}: {status.first_error}")
@@ -212,9 +208,14 @@ def _why_not(workspace: Path, code: int, error: str) -> str:
     return f"git cannot read the repository of {workspace}: {lines[0].removeprefix('fatal: ')}"
 
 
-def _without_local_filters(listing: bytes) -> list[tuple[str, str]]:
+def without_local_filters(workspace: Path, environment: Mapping[str, str]) -> list[tuple[str, str]]:
     """Settings that switch off the filter programs which the repository's own configuration names."""
-    words = [os.fsdecode(word) for word in listing.split(b"\0")]
+    found = ask(
+        workspace,
+        ["config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\."],
+        environment=environment,
+    )
+    words = [os.fsdecode(word) for word in found.output.split(b"\0")]
     local = [
         key for scope, key in zip(words[::2], words[1::2], strict=False) if scope in ("local", "worktree")
     ]
@@ -306,12 +307,16 @@ def _commit_paths(
     if not message:
         raise UsageError("a commit needs a message")
     state = _usable(workspace)
+    overrides = without_local_filters(state.root, os.environ)
     wanted, skipped = sort_out(state, paths, dirty_before, partial(_ignored, state))
+    filtered = _filtered(state, wanted, overrides)
+    skipped += tuple((name, _FILTERED) for name in wanted if name in filtered)
+    wanted = [name for name in wanted if name not in filtered]
     if not wanted:
         return CommitResult(None, skipped=skipped, note="nothing to commit")
     _require_identity(state)
     with tempfile.TemporaryDirectory(prefix="agent-index-") as scratch:
-        git = Plumbing(state, Path(scratch) / "index")
+        git = Plumbing(state, Path(scratch) / "index", overrides=overrides)
         old_tree, new_tree = write_trees(git, state, wanted)
         if new_tree == old_tree:
             return CommitResult(None, skipped=skipped, note="nothing to commit")
@@ -332,6 +337,16 @@ def _ignored(state: RepoState, names: Sequence[str]) -> set[str]:
     data = nul_ended(f"./{name}" for name in names)
     answer = ask(state.root, ["check-ignore", "-z", "--stdin"], data=data)
     return {os.fsdecode(name).removeprefix("./") for name in answer.output.split(b"\0") if name}
+
+
+def _filtered(state: RepoState, names: Sequence[str], overrides: Sequence[tuple[str, str]]) -> set[str]:
+    """Files whose content goes through a program that the repository's own configuration names."""
+    drivers = {key.removeprefix("filter.").rpartition(".")[0] for key, _ in overrides}
+    if not drivers or not names:
+        return set()
+    answer = ask(state.root, ["check-attr", "-z", "--stdin", "filter"], data=nul_ended(names))
+    words = [os.fsdecode(word) for word in answer.output.split(b"\0")]
+    return {name for name, driver in zip(words[::3], words[2::3], strict=False) if driver in drivers}
 
 
 def _usable(workspace: Path) -> RepoState:

@@ -162,13 +162,19 @@ def child_environment(environment: Mapping[str, str], overrides: Iterable[tuple[
     child = {name: value for name, value in environment.items() if name not in FOREIGN_VARIABLES}
     child |= QUIET_VARIABLES
     child["GIT_OPTIONAL_LOCKS"] = "0"
+    return child | config_variables(child, overrides)
+
+
+def config_variables(environment: Mapping[str, str], overrides: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Configuration keys and values as variables, on top of those that `environment` has already."""
     # Variables rather than `-c`: a key may hold an equals sign.
-    count = int(child.get("GIT_CONFIG_COUNT") or 0) if child.get("GIT_CONFIG_COUNT", "").isdigit() else 0
-    for number, (key, value) in enumerate(overrides, start=count):
-        child[f"GIT_CONFIG_KEY_{number}"] = key
-        child[f"GIT_CONFIG_VALUE_{number}"] = value
-        child["GIT_CONFIG_COUNT"] = str(number + 1)
-    return child
+    given = environment.get("GIT_CONFIG_COUNT") or ""
+    variables: dict[str, str] = {}
+    for number, (key, value) in enumerate(overrides, start=int(given) if given.isdigit() else 0):
+        variables[f"GIT_CONFIG_KEY_{number}"] = key
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+        variables["GIT_CONFIG_COUNT"] = str(number + 1)
+    return variables
 
 
 def _start(

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agent.core.errors import AgentError
-from agent.repo.git_process import FOREIGN_VARIABLES, QUIET_VARIABLES, SAFE_CONFIG, Answer, ask
+from agent.repo.git_process import (
+    FOREIGN_VARIABLES,
+    QUIET_VARIABLES,
+    SAFE_CONFIG,
+    Answer,
+    ask,
+    config_variables,
+)
 from agent.repo.selection import is_folder
 from agent.repo.state import RepoState
 
@@ -22,10 +29,13 @@ _LOCK_PAUSE_SECONDS = 0.1
 class Plumbing:
     """Runs git commands that write, through GitPython, on the repository and index that are meant."""
 
-    def __init__(self, state: RepoState, index: Path | None = None) -> None:
+    def __init__(
+        self, state: RepoState, index: Path | None = None, *, overrides: Iterable[tuple[str, str]] = ()
+    ) -> None:
         import git
 
         environment = {name: "" for name in FOREIGN_VARIABLES if name in os.environ}
+        environment |= config_variables(os.environ, overrides)
         if "GIT_OBJECT_DIRECTORY" in environment:
             environment["GIT_OBJECT_DIRECTORY"] = str(state.common_dir / "objects")
         environment |= QUIET_VARIABLES

@@ -1,0 +1,111 @@
+"""No setting of a repository that came with its files starts a program through our calls of git."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.repo.git import (
+    changed_since,
+    commit_paths,
+    create_branch,
+    inspect,
+    list_repo_files,
+    require_ready,
+)
+from agent.repo.instructions import find_instructions
+from tests.repo.conftest import Git
+
+PROGRAM = "PROGRAM"
+SETTINGS: dict[str, dict[str, str]] = {
+    "fsmonitor": {"core.fsmonitor": PROGRAM},
+    "fsmonitor-v2": {"core.fsmonitor": PROGRAM, "core.fsmonitorHookVersion": "2"},
+    "hooks": {"core.hooksPath": "HOOKS"},
+    "ssh": {"core.sshCommand": PROGRAM},
+    "pagers": {"core.pager": PROGRAM, "pager.status": PROGRAM, "pager.log": PROGRAM, "pager.diff": PROGRAM},
+    "editors": {"core.editor": PROGRAM, "sequence.editor": PROGRAM},
+    "ask-pass": {"core.askPass": PROGRAM},
+    "diff-external": {"diff.external": PROGRAM},
+    "diff-driver": {"diff.x.command": PROGRAM, "diff.x.trustExitCode": "true"},
+    "textconv": {"diff.x.textconv": PROGRAM, "diff.x.cachetextconv": "true"},
+    "filters": {"filter.x.clean": PROGRAM, "filter.x.smudge": PROGRAM, "filter.x.required": "true"},
+    "filter-process": {"filter.x.process": PROGRAM, "filter.x.required": "true"},
+    "merge-driver": {"merge.x.driver": PROGRAM, "merge.default": "x"},
+    "signing": {"gpg.program": PROGRAM, "commit.gpgSign": "true", "tag.gpgSign": "true"},
+    "ssh-signing": {"gpg.format": "ssh", "gpg.ssh.program": PROGRAM, "commit.gpgSign": "true",
+                    "gpg.ssh.defaultKeyCommand": PROGRAM},
+    "signatures-in-logs": {"log.showSignature": "true", "gpg.program": PROGRAM},
+    "credentials": {"credential.helper": f"!{PROGRAM}"},
+    "proxy": {"core.gitProxy": PROGRAM},
+    "aliases": {"alias.status": f"!{PROGRAM}", "alias.ls-files": f"!{PROGRAM}", "alias.x": f"!{PROGRAM}"},
+    "trailers": {"trailer.x.command": PROGRAM, "trailer.x.cmd": PROGRAM},
+    "alternates": {"core.alternateRefsCommand": PROGRAM},
+    "lazy-objects": {"extensions.partialClone": "origin", "remote.origin.promisor": "true",
+                     "remote.origin.url": "ext::PROGRAM %S"},
+    "submodules": {"submodule.recurse": "true", "submodule.x.update": f"!{PROGRAM}"},
+    "included": {"include.path": "INCLUDED"},
+    "interactive": {"interactive.diffFilter": PROGRAM},
+}  # fmt: skip
+HOOKS = (
+    "pre-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "post-index-change",
+    "post-checkout",
+    "reference-transaction",
+    "pre-auto-gc",
+)
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    return tmp_path / "started"
+
+
+def arm(repo: Path, git: Git, settings: dict[str, str], marker: Path) -> None:
+    """Settings and attributes that would start a program which leaves `marker` behind."""
+    program = repo.parent / "program"
+    program.write_text(f'#!/bin/sh\necho "$0 $*" >> {marker}\ncat\n', encoding="utf-8")
+    program.chmod(0o755)
+    hooks = repo.parent / "hooks"
+    for folder in (hooks, repo / ".git" / "hooks"):
+        folder.mkdir(exist_ok=True)
+        for name in HOOKS:
+            (folder / name).write_bytes(program.read_bytes())
+            (folder / name).chmod(0o755)
+    included = repo.parent / "included"
+    included.write_text(
+        f'[core]\n\tfsmonitor = {program}\n[filter "x"]\n\tclean = {program}\n', encoding="utf-8"
+    )
+    (repo / ".gitattributes").write_text("* filter=x diff=x merge=x\n", encoding="utf-8")
+    git(repo, "add", ".gitattributes")
+    for name, real in ((PROGRAM, program), ("HOOKS", hooks), ("INCLUDED", included)):
+        settings = {key: value.replace(name, str(real)) for key, value in settings.items()}
+    for key, value in settings.items():
+        git(repo, "config", key, value)
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+async def test_no_setting_starts_a_program(repo: Path, git: Git, marker: Path, settings: dict[str, str]):
+    before = await inspect(repo)
+    arm(repo, git, settings, marker)
+    marker.unlink(missing_ok=True)
+    (repo / "a.txt").write_text("changed\n", encoding="utf-8")
+    (repo / "new.txt").write_text("new\n", encoding="utf-8")
+    await inspect(repo)
+    await require_ready(repo, branch="theirs", commit=True)
+    await changed_since(before, [repo / "a.txt"])
+    list_repo_files(repo, 100)
+    find_instructions(repo, repo, budget=1000)
+    await create_branch(repo, "theirs")
+    result = await commit_paths(repo, [repo / "a.txt", repo / "new.txt"], "message")
+    filtered = any(key.startswith("filter.") for key in settings) or "include.path" in settings
+    assert (result.commit is None) == filtered
+    assert not filtered or "a program that this repository configures" in result.skipped[0][1]
+    assert not marker.exists(), marker.read_text(encoding="utf-8")
+
+
+async def test_the_settings_would_start_programs_for_a_person(repo: Path, git: Git, marker: Path):
+    arm(repo, git, SETTINGS["fsmonitor"], marker)
+    git(repo, "status")
+    assert marker.exists()
