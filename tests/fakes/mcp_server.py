@@ -19,6 +19,8 @@ and would take seconds to load. Habits:
     bad-offers      says that it has them, and lists nonsense
     silent-offers   says that it has them, and never lists them
 
+A file named by $STARTED is made at the start.
+
 The tools `echo`, `fail`, `crash`, `hang`, `huge`, `endless-line`, `flood`, `progress`, `mixed`, `structured`,
 `not-a-result`, `environment` do what their names say; all but the first are there with the habit `acts`. So
 are `ask`, `ask-url`, `ask-nonsense` (a question for the person), `sample` (for the model), `roots`, and
@@ -264,6 +266,8 @@ def note_processes() -> None:
 
 
 def main() -> None:
+    if os.environ.get("STARTED"):
+        Path(os.environ["STARTED"]).touch()
     if "dies-at-start" in HABITS:
         print("the disk is on fire", file=sys.stderr, flush=True)
         sys.exit(3)

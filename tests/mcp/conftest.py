@@ -25,6 +25,15 @@ def fake_server(name: str, *habits: str, **more: Any) -> ServerSpec:
     )
 
 
+def is_alive(number: int) -> bool:
+    """Whether a process still runs; one that only waits to be collected does not."""
+    try:
+        stat = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
 @pytest.fixture
 async def pool_of(tmp_path: Path) -> AsyncIterator[PoolOf]:
     """Makes a pool of specs: `pool_of(fake_server("one"), report=lines.append)`."""

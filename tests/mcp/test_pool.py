@@ -14,7 +14,7 @@ from agent.core.errors import AgentError
 from agent.mcp.adapter import as_result, offered_tools
 from agent.mcp.config import parse_server
 from agent.mcp.log import LARGEST_BYTES, ServerLog, log_of
-from tests.mcp.conftest import PoolOf, fake_server
+from tests.mcp.conftest import PoolOf, fake_server, is_alive
 
 HELLO = {"text": "hello"}
 
@@ -185,14 +185,6 @@ async def test_hostile_tools_are_left_out_by_name_and_the_others_stay(pool_of: P
     assert all(line.isprintable() for line in problems)
     assert all(tool.description.isprintable() and len(tool.description) <= 160 for tool in tools)
     assert [tool.name for tool in tools if tool.access == "read"] == ["bad__reads"]
-
-
-def is_alive(number: int) -> bool:
-    try:
-        stat = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 async def gone(numbers: list[int]) -> bool:
