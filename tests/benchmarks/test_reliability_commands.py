@@ -1,0 +1,39 @@
+"""The comparison of the permission rules with bash, in small, and that it would notice a bypass."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from agent.permissions.gate import decide
+from benchmarks.reliability.commands import damaged, lines, measure, rules_against
+
+
+@pytest.mark.timeout(120)
+def test_no_generated_line_gets_past_the_rules():
+    found = measure(150, seed=7)
+    assert found["examples"] == []
+    assert found["passed"]
+    assert found["understood"] > 30
+    assert found["started something"] > 15
+
+
+def test_the_lines_are_the_same_for_the_same_seed():
+    assert list(lines(50, 3)) == list(lines(50, 3))
+    assert list(lines(50, 3)) != list(lines(50, 4))
+
+
+def test_damage_changes_a_line():
+    source = random.Random(1)
+    assert any(damaged("p1 a", source) != "p1 a" for _ in range(3))
+
+
+def test_the_rules_of_the_comparison_deny_one_program_and_allow_the_others(tmp_path: Path):
+    rules = rules_against("p3")
+    verdicts = {
+        line: decide(
+            "shell", "execute", {"command": line}, workspace=tmp_path, mode="auto", rules=rules, headless=True
+        ).verdict
+        for line in ("p1 x", "p3", "p1 && p3 x", "p1 $(p3)")
+    }
+    assert verdicts == {"p1 x": "allow", "p3": "deny", "p1 && p3 x": "deny", "p1 $(p3)": "deny"}
