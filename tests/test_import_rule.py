@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 # Everything of ours that a module may import. A name covers the modules below it; the longest key that
 # fits a module decides.
 MAY_IMPORT = {
-    "agent": (),
+    "agent": ("agent.app", "agent.core"),
     "agent.__main__": ("agent.cli",),
     "agent.resources": ("agent.core",),
     "agent.core": ("agent.core",),
