@@ -8,7 +8,9 @@ from pathlib import Path
 
 from agent.app.approvals import PersonGate
 from agent.app.authorship import Authorship
+from agent.app.confining import required_or_refused, sandbox_for
 from agent.app.conversation import Setting, tools_for
+from agent.app.delegation import offers_subagents, subagent_rules
 from agent.app.engine import Engine, open_engine
 from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.glance import RepoGlance
@@ -55,13 +57,25 @@ async def assemble(
         open_record, workspace, profile=serving.profile.name, resume=resume, fork=fork, report=report
     )
     authorship = Authorship(record.ledger)
-    built_in, shell = tools_for(authorship)
+    helped = offers_subagents(serving.profile, loaded.settings)
+    built_in, shell = tools_for(
+        authorship, subagents=helped, edit_form=serving.profile.model_card.edit_form
+    )
     gate = _gate(workspace, serving, record, rules, relay)
+    sandbox = sandbox_for(
+        workspace,
+        loaded.settings,
+        gate.context.environment,
+        unattended=lambda: gate.mode == "auto",
+        readable=(gate.context.spill_folder,),
+    )
+    await required_or_refused(sandbox)
+    gate.confine(sandbox, auto_allow=loaded.settings.sandbox.auto_allow)
     extensions = await _extensions(loaded, record, authorship, gate, relay)
     mcp = await open_mcp(
         workspace, loaded.settings, environment=dict(gate.context.environment), emit=relay.emit
     )
-    gate.rules += mcp.rules
+    gate.rules += mcp.rules + subagent_rules(helped)
     tools = extensions.with_tools(mcp.with_tools(built_in))
     cancel = asyncio.Event()
     opener = _Opener(workspace, record, authorship, tools, gate, cancel, relay)
@@ -111,6 +125,7 @@ async def _extensions(
         session_id=record.store.id,
         hook_environment=lambda: gate.context.environment,
         emit=relay.emit,
+        confinement=gate.context.confinement,
     )
     gate.rules += tool_rules(extensions.shelf)
     extensions.shelf.grant = gate.grant

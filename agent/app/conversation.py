@@ -1,6 +1,7 @@
 """Puts a conversation together: protocol, model, tools, check and first message."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -8,6 +9,8 @@ from pathlib import Path
 
 from agent.app.authorship import Authorship, OwnCheck, OwnCommands
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
+from agent.app.confining import required_or_refused, sandbox_for
+from agent.app.delegation import offers_subagents, subagent_rules
 from agent.app.extensions import load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
@@ -27,12 +30,15 @@ from agent.permissions.context import Mode
 from agent.resources import config_folder, state_folder
 from agent.server.profile import Profile
 from agent.server.record import Endpoint
+from agent.sandbox.commands import Sandbox
 from agent.session.ledger import SessionLedger
 from agent.verify.check import CheckCommand
-from tools import built_in_tools
+from tools import EditForm, built_in_tools
+from agent.session.store import secrets_in
 from tools.shell import ShellTool
 
 HEADLESS_MODES: dict[Mode, Mode] = {"ask": "accept-edits"}
+from tools.task import TaskTool
 """Where a person would be asked before each edit, an unattended run may edit inside of the workspace."""
 
 
@@ -47,6 +53,7 @@ class OpenConversation:
     mcp: McpServers
 
     def events(self) -> AsyncIterator[Event]:
+    sandbox: Sandbox
         return run_attempts(self.system_text, self.prompt, self.bench)
 
     async def close(self) -> None:
@@ -54,6 +61,7 @@ class OpenConversation:
         self.shell.stop_background()
         await self.mcp.close()
         await self.bench.model.close()
+        self.sandbox.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +87,18 @@ class Setting:
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
-    built_in, shell = tools_for(setting.authorship)
     profile, settings = setting.profile, setting.settings
     environment = tool_environment(setting.key_variables)
     extensions = await load_extensions(
+    helped = offers_subagents(profile, settings)
+    built_in, shell = tools_for(
+        setting.authorship, subagents=helped, edit_form=profile.model_card.edit_form
+    )
         setting.workspace,
+    sandbox = sandbox_for(
+        setting.workspace, settings, environment, unattended=lambda: True, readable=(setting.spill_folder,)
+    )
+    await required_or_refused(sandbox)
         settings,
         setting.authorship,
         session_id=setting.spill_folder.parent.name,
@@ -91,9 +106,10 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         emit=emit,
     )
     mcp = await open_mcp(setting.workspace, settings, environment=environment, emit=emit)
+        confinement=sandbox,
     tools = extensions.with_tools(mcp.with_tools(built_in))
     protocol = protocol_named(setting.protocol, tools)
-    verifier = _check(task, setting, environment)
+    verifier = _check(task, setting, environment, sandbox)
     gathering = asyncio.to_thread(
         gather,
         task,
@@ -106,7 +122,8 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     for path in shown:
         setting.ledger.record(path)
     gate = _gate(task, setting)
-    gate.rules += tool_rules(extensions.shelf) + mcp.rules
+    gate.confined = settings.sandbox.auto_allow and await sandbox.in_force()
+    gate.rules += tool_rules(extensions.shelf) + mcp.rules + subagent_rules(helped)
     extensions.shelf.grant = gate.grant
     window = setting.endpoint.context_tokens
     opening = await extensions.opening(task.text, context_tokens=window, listing=briefing.listing)
@@ -116,7 +133,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         card=profile.model_card,
         tools=tools,
         gate=gate,
-        context=_tool_context(setting, environment),
+        context=_tool_context(setting, environment, sandbox),
         ledger=setting.ledger,
         model=model_for(setting, protocol, other=other_protocol(setting, tools)),
         verifier=verifier,
@@ -132,16 +149,25 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         prompt="\n\n".join(
             filter(None, [opening, briefing.message(task, baseline), guide.cue() if guide else ""])
         ),
+        secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
         bench=bench,
         shell=shell,
         mcp=mcp,
     )
 
 
-def tools_for(authorship: Authorship) -> tuple[tuple[Tool, ...], ShellTool]:
-    """All tools; what the commands of the shell change is taken for the run's own doing."""
-    tools = built_in_tools()
+def tools_for(
+    authorship: Authorship, *, subagents: bool, edit_form: EditForm = "replace"
+) -> tuple[tuple[Tool, ...], ShellTool]:
+    """All tools; what the commands of the shell change is taken for the run's own doing.
+
+    The one for `subagents` comes before the last, which ends a task.
+    """
+    tools = built_in_tools(edit_form)
+    if subagents:
+        tools = (*tools[:-1], TaskTool(), *tools[-1:])
     shell = next(tool for tool in tools if isinstance(tool, ShellTool))
+        sandbox=sandbox,
     return tuple(OwnCommands(tool, authorship) if tool is shell else tool for tool in tools), shell
 
 
@@ -207,7 +233,7 @@ def _gate(task: Task, setting: Setting) -> RuleGate:
     )
 
 
-def _tool_context(setting: Setting, environment: Mapping[str, str]) -> ToolContext:
+def _tool_context(setting: Setting, environment: Mapping[str, str], sandbox: Sandbox) -> ToolContext:
     return ToolContext(
         workspace=setting.workspace,
         ledger=setting.ledger,
@@ -222,11 +248,18 @@ def system_prompt() -> str:
     return files("agent").joinpath("prompts/system.md").read_text("utf-8").strip()
 
 
-def _check(task: Task, setting: Setting, environment: Mapping[str, str]) -> OwnCheck | None:
+        confinement=sandbox,
+def _check(task: Task, setting: Setting, environment: Mapping[str, str], sandbox: Sandbox) -> OwnCheck | None:
     if not task.check:
         return None
     seconds = setting.settings.limits.check_seconds
-    check = CheckCommand(task.check, setting.workspace, environment=environment, timeout_seconds=seconds)
+    check = CheckCommand(
+        task.check,
+        setting.workspace,
+        environment=environment,
+        timeout_seconds=seconds,
+        confinement=sandbox,
+    )
     return OwnCheck(check, setting.authorship)
 
 

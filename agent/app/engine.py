@@ -1,6 +1,7 @@
 """A profile at work in a live session: its server, the model behind it, and what a turn needs of both."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -8,17 +9,18 @@ from importlib import import_module
 from agent.app.approvals import PersonGate
 from agent.app.background import in_background
 from agent.app.conversation import Setting, model_for, system_prompt
+from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
 from agent.app.rescue import Rescuer
+from agent.app.result_room import result_limit
 from agent.app.serving import Serving
 from agent.app.watching import SpeedGuard, guard_for
-from agent.app.workbench import result_limit
 from agent.config.model import Settings
 from agent.core.errors import AgentError
 from agent.core.events import Event, Notice, ServerState
 from agent.core.executor import ToolExecutor
 from agent.core.inbox import Inbox
-from agent.core.limits import ContextBudget, RepetitionGuard, StepLimit, TokenLimit
+from agent.core.limits import ContextBudget, RepetitionGuard, SharedLimits, StepLimit, TokenLimit
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall
 from agent.core.tool import Tool
 from agent.core.turn import TurnServices
@@ -26,6 +28,8 @@ from agent.llm.client import ChatModel
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.server.record import Endpoint
+from agent.session.ledger import SessionLedger
+from agent.session.store import secrets_in
 from agent.session.transcript import last_reply_number
 
 _LONGEST_REPLY = 8192
@@ -68,16 +72,30 @@ class Engine:
         inbox: Inbox,
         cancel: asyncio.Event,
         extensions: Extensions,
+        ledger: SessionLedger,
     ) -> TurnServices:
         """What one turn works with. A person is there: no check, no guide, no limit of time."""
         if self.rescuer is not None:
             self.rescuer.begin_turn()
         settings = self.serving.loaded.settings
         tokens = self._reply_tokens(settings)
+        shared = SharedLimits(settings.limits.max_steps, settings.limits.max_tokens)
+        delegator = Delegator(
+            model=self.model,
+            tools=tools,
+            gate=extensions.guarded(gate),
+            mode=lambda: gate.mode,
+            context=gate.context,
+            ledger=ledger,
+            limits=shared,
+            deadline=None,
+            reply_tokens=tokens,
+            secrets=(self.endpoint.api_key, *secrets_in(os.environ)),
+        )
         executor = ToolExecutor(
             tools,
             gate=extensions.guarded(gate),
-            context=gate.context,
+            context=replace(gate.context, delegate=delegator),
             result_limit=lambda: result_limit(self.model, tokens),
         )
         guards = [
@@ -85,6 +103,7 @@ class Engine:
             TokenLimit(settings.limits.max_tokens),
             ContextBudget(lambda: self.model.context_tokens, tokens),
             RepetitionGuard(),
+            shared,
         ]
         return TurnServices(
             model=self.model,

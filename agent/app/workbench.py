@@ -3,11 +3,13 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
+from agent.app.result_room import result_limit
 from agent.config.model import Settings
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.guide import SmallModelGuide, Surroundings
@@ -16,6 +18,7 @@ from agent.core.limits import (
     ContextBudget,
     Guard,
     RepetitionGuard,
+    SharedLimits,
     StepLimit,
     TimeLimit,
     TokenLimit,
@@ -32,11 +35,6 @@ from agent.permissions.rules import Rule, Rules, parse_rules
 from agent.server.profile import ModelCard
 from agent.session.ledger import SessionLedger
 
-# A tool result may take this share of the room that is left in the context window.
-_RESULT_SHARE = 0.4
-_CHARACTERS_PER_TOKEN = 3
-_MOST_RESULT_CHARACTERS = 16_000
-
 
 @dataclass(slots=True, kw_only=True)
 class RuleGate:
@@ -49,6 +47,7 @@ class RuleGate:
     mode: Mode
     rules: Rules
     protected: tuple[Path, ...]
+    confined: bool = False
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
         decision = self._decision(tool.name, tool.access, arguments)
@@ -67,11 +66,16 @@ class RuleGate:
             access,
             arguments,
             workspace=self.workspace,
-            mode=self.mode,
+            mode=mode_for(tool, self.mode, confined=self.confined),
             rules=self.rules,
             protected=self.protected,
             headless=True,
         )
+
+
+def mode_for(tool: str, mode: Mode, *, confined: bool) -> Mode:
+    """The mode that a call is judged in: in a sandbox the person may want commands judged as in `auto`."""
+    return "auto" if confined and tool == "shell" and mode != "plan" else mode
 
 
 def gate_rules(settings: Settings, task: Task) -> Rules:
@@ -103,6 +107,7 @@ class Workbench:
     deadline: TimeLimit
     cancel: asyncio.Event
     extensions: Extensions
+    secrets: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -112,15 +117,29 @@ class Workbench:
         if attempt > 1 and self.card.retry_temperature is not None:
             self.model.change_sampling(temperature=self.card.retry_temperature)
         guide = self.guide()
+        shared = self._shared_limits(spent, steps)
+        gate = self.extensions.guarded(self.gate)
+        delegator = Delegator(
+            model=self.model,
+            tools=self.tools,
+            gate=gate,
+            mode=lambda: self.gate.mode,
+            context=self.context,
+            ledger=self.ledger,
+            limits=shared,
+            deadline=self.deadline,
+            reply_tokens=self.reply_tokens,
+            secrets=self.secrets,
+        )
         return TurnServices(
             model=self.model,
             executor=ToolExecutor(
                 self.tools,
-                gate=self.extensions.guarded(self.gate),
-                context=self.context,
+                gate=gate,
+                context=replace(self.context, delegate=delegator),
                 result_limit=lambda: result_limit(self.model, self.reply_tokens),
             ),
-            guards=self._guards(guide, spent, steps),
+            guards=[*self._guards(guide, spent, steps), shared],
             verifier=self.extensions.verifying(self.verifier),
             guide=guide,
             reply_tokens=self.reply_tokens,
@@ -136,6 +155,13 @@ class Workbench:
     @property
     def reply_tokens(self) -> int:
         return min(self.settings.limits.reply_tokens, self.card.max_reply_tokens or 1_000_000)
+
+    def _shared_limits(self, spent: StepStats, steps: int) -> SharedLimits:
+        limits = self.settings.limits
+        most_steps = self.task.max_steps or limits.max_steps
+        return SharedLimits(
+            most_steps, limits.max_tokens, steps_before=steps, tokens_before=spent.decoded_tokens
+        )
 
     def _guards(self, guide: SmallModelGuide | None, spent: StepStats, steps: int) -> list[Guard]:
         limits = self.settings.limits
@@ -154,18 +180,13 @@ class Workbench:
 
     def restore(self) -> Sequence[str]:
         restored = [str(path) for path in self.ledger.roll_back()]
+        for tool in self.tools:
+            start_over = getattr(tool, "start_over", None)
+            if start_over is not None:
+                start_over()
         for path in self.shown:  # the next attempt begins with the same first message
             self.ledger.record(path)
         return restored
-
-
-def result_limit(model: ChatModel, reply_tokens: int) -> int:
-    """The most characters of a tool's result that still leave room in the context window for a reply."""
-    window = model.context_tokens
-    if window <= 0:
-        return _MOST_RESULT_CHARACTERS
-    free = max(0, window - model.used_tokens - reply_tokens)
-    return min(_MOST_RESULT_CHARACTERS, int(free * _CHARACTERS_PER_TOKEN * _RESULT_SHARE))
 
 
 def tool_environment(key_variables: Sequence[str] = ()) -> dict[str, str]:

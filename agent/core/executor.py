@@ -91,6 +91,7 @@ class ToolExecutor:
             seconds=round(ended.seconds, 4),
             decision=ended.decision,
             diffs=ended.result.diffs,
+            refused=ended.result.refused,
         )
         yield ToolMessage(call_id=call.id, tool_name=call.name, text=text, is_error=ended.result.is_error)
 

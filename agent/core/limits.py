@@ -20,8 +20,8 @@ class TurnState:
     """What a guard may look at.
 
     `context_tokens` is what the conversation took up after the last step, without a reply that was dropped.
-    `calls` are the calls of the last step, `results` the texts that they gave and `changed` the ones that
-    changed files, both by the id of the call.
+    `calls` are the calls of the last step, `results` the texts that they gave, `changed` the ones that
+    changed files and `failed` the ones that gave an error, all by the id of the call.
     """
 
     steps: int = 0
@@ -30,10 +30,11 @@ class TurnState:
     calls: tuple[ToolCall, ...] = ()
     results: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
     def begin_step(self) -> None:
         self.steps += 1
-        self.calls, self.results, self.changed = (), {}, set()
+        self.calls, self.results, self.changed, self.failed = (), {}, set(), set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,56 @@ class TokenLimit:
         return Stop("token_limit", f"the limit of {self._max_tokens} generated tokens is reached")
 
 
+class SharedLimits:
+    """Lets sub-agents count against the steps and tokens of the turn that they work for; 0 means no limit.
+
+    Stands among the guards of that turn, beside its own limits. A sub-agent gets half of what is left.
+    """
+
+    def __init__(self, max_steps: int, max_tokens: int, *, steps_before: int = 0, tokens_before: int = 0):
+        self._max_steps = max_steps
+        self._max_tokens = max_tokens
+        self._steps_before = steps_before
+        self._tokens_before = tokens_before
+        self._steps_delegated = 0
+        self._tokens_delegated = 0
+        self._state = TurnState()
+
+    def spend(self, steps: int, tokens: int) -> None:
+        """Counts what a sub-agent has used."""
+        self._steps_delegated += steps
+        self._tokens_delegated += tokens
+
+    def share_of_steps(self) -> int:
+        """The steps that a sub-agent may take now; 0 where it may take none."""
+        return max(0, self._max_steps - self._steps) // 2
+
+    def share_of_tokens(self) -> int | None:
+        """The tokens that a sub-agent may generate now, None without a limit."""
+        return max(1, (self._max_tokens - self._tokens) // 2) if self._max_tokens else None
+
+    def check(self, state: TurnState) -> Stop | None:
+        self._state = state
+        helped = "sub-agents included"
+        if self._steps_delegated and self._steps >= self._max_steps:
+            return Stop(
+                "step_limit", f"the limit of {self._max_steps} steps is reached, {helped} (max_steps)"
+            )
+        if self._tokens_delegated and self._max_tokens and self._tokens >= self._max_tokens:
+            detail = f"the limit of {self._max_tokens} generated tokens is reached, {helped}"
+            return Stop("token_limit", detail)
+        return None
+
+    @property
+    def _steps(self) -> int:
+        return self._steps_before + self._state.steps + self._steps_delegated
+
+    @property
+    def _tokens(self) -> int:
+        own = sum(step.decoded_tokens for step in self._state.stats)
+        return self._tokens_before + own + self._tokens_delegated
+
+
 class ContextBudget:
     """Stops before a request could exceed the window that the server really gave."""
 
@@ -136,9 +187,9 @@ class RepetitionGuard:
     """Ends a turn when the same call keeps coming and gets nowhere.
 
     Running the tests again after a change is no circle, so a change of a file forgets the calls that
-    changed none, and a call with another result than before counts as another one. Decimal numbers in
-    results are left out of that, because they are mostly times. A change that is made again and again is
-    undone again and again, so those are never forgotten.
+    changed none, and a call with another result than before counts as another one, unless it failed: the
+    words of an error may differ. Decimal numbers in results are left out of that, because they are mostly
+    times. A change that is made again and again is undone again and again, so those are never forgotten.
     """
 
     def __init__(self, allowed: int = 3) -> None:
@@ -157,7 +208,8 @@ class RepetitionGuard:
                 self._idle.clear()
                 seen = self._changing
             else:
-                key += _DECIMAL.sub("#", state.results.get(call.id, ""))
+                if call.id not in state.failed:
+                    key += _DECIMAL.sub("#", state.results.get(call.id, ""))
                 seen = self._idle
             seen[key] += 1
             if seen[key] >= self._allowed:

@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel
 
+from agent.core.confinement import Confinement, Unconfined
+
 Access = Literal["read", "write", "execute", "finish"]
 
 
@@ -21,11 +23,15 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """`model_text` goes into the conversation, `diffs` only to people."""
+    """`model_text` goes into the conversation, `diffs` only to people.
+
+    `refused` says what was denied within the call, one text for each, as to a sub-agent.
+    """
 
     model_text: str
     is_error: bool = False
     diffs: tuple[FileDiff, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +63,24 @@ class FileLedger(Protocol):
         ...
 
 
+class Delegate(Protocol):
+    """Has a sub-agent do a piece of work; `edit` lets it change files as far as the permissions do.
+
+    `emit` gets a line for each thing that it does. The result is its report, or why there is none.
+    """
+
+    async def __call__(self, prompt: str, *, edit: bool, emit: Callable[[str], None]) -> ToolResult: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """Services for one tool call.
 
     `workspace` is the resolved root that file paths are relative to. `emit` shows live output to
     people. `spill_folder` takes output that is too long for the model. `environment` is the full
-    environment for child processes. `is_in_view` says of a file's name and the numbered lines that `read`
-    shows of it, whether the model has all of them before it already.
+    environment for child processes; `confinement` keeps those of the model in. `delegate` is None where there
+    are no sub-agents. `is_in_view` says of a file's name and the numbered lines that `read` shows of it,
+    whether the model has all of them before it already.
     """
 
     workspace: Path
@@ -73,6 +89,8 @@ class ToolContext:
     emit: Callable[[str], None]
     environment: Mapping[str, str] = field(default_factory=dict)
     shell_timeout_seconds: float = 120.0
+    confinement: Confinement = field(default_factory=Unconfined)
+    delegate: Delegate | None = None
     is_in_view: Callable[[str, str], bool] = lambda name, text: False
 
 

@@ -33,8 +33,8 @@ class RunOutcome:
             self.finished = event
         elif isinstance(event, CheckFinished):
             self.check = event
-        elif isinstance(event, ToolFinished) and event.outcome == "denied":
-            self.denied.append(event.decision)
+        elif isinstance(event, ToolFinished):
+            self.denied += [event.decision] if event.outcome == "denied" else event.refused
 
     @property
     def exit_code(self) -> ExitCode:

@@ -17,6 +17,7 @@ from agent.core.events import (
     TextDelta,
     ToolCallDelta,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     TurnFinished,
 )
@@ -25,6 +26,7 @@ from agent.headless.figures import figures_line, token_count
 
 _ARGUMENT_CHARACTERS = 100
 _RESULT_LINES = 6
+_DELEGATES = "task"  # a sub-agent may work for minutes; what it does is shown as it does it
 _PREFILL_WORTH_SHOWING = 256
 _TRANSIENT_CHARACTERS = 78  # a line that wraps cannot be taken back
 
@@ -81,6 +83,7 @@ class TextFront:
         self._colour = colour
         self._transient = False
         self._server = ""
+        self._delegated = ""
 
     def show(self, event: Event) -> None:
         match event:
@@ -94,7 +97,10 @@ class TextFront:
             case TextDelta() | ToolCallDelta():
                 self._rewrite("answering …")
             case ToolStarted():
+                self._delegated = event.call_id if event.tool == _DELEGATES else ""
                 self._line(f"• {event.tool} {_arguments(event.arguments)}", _BOLD)
+            case ToolOutput() if event.call_id == self._delegated:
+                self._block(event.text)
             case ToolFinished():
                 self._tool_finished(event)
             case CheckFinished():

@@ -21,6 +21,7 @@ from agent.llm.habits import ServerHabits
 from agent.llm.metrics import MetricsKind, MetricsWatch
 from agent.llm.protocol import ToolProtocol
 from agent.llm.repetition import goes_in_circles
+from agent.llm.slots import slot_beside
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
@@ -132,6 +133,31 @@ class ChatModel:
 
     def change_sampling(self, **values: Any) -> None:
         self._sampling.update(values)
+
+    def sibling(self, protocol: ToolProtocol, *, cancel: asyncio.Event, slot: int | None) -> "ChatModel":
+        """A model behind the same server for another conversation, in `slot` if one is named.
+
+        It has a connection of its own to close, and does not bring the server back when it fails.
+        """
+        pinned = {} if slot is None else {"id_slot": slot}
+        return ChatModel(
+            self._connection,
+            protocol,
+            context_tokens=self._context_tokens,
+            sampling={**self._sampling, **pinned},
+            cancel=cancel,
+        )
+
+    async def slot_beside(self) -> int | None:
+        """A slot for another conversation, see `agent.llm.slots`; None leaves it to the server."""
+        if not self._connection.llama_fields:
+            return None
+        url = f"{self._connection.base_url.rstrip('/')}/slots"
+        try:
+            said = await self._open().get(url, cast_to=object, options={"timeout": _METRICS_SECONDS})
+        except _failures():
+            return None
+        return slot_beside(said, self._used_tokens)
 
     async def close(self) -> None:
         if self._client is not None:

@@ -250,6 +250,8 @@ class ModelCard(Table):
     `attempts` are made from the start while a check fails, each of `attempt_steps` steps at the most;
     from the second on `retry_temperature` applies, because the same sample would not help. `guided`
     narrows what each reply may be (see `agent.core.guide`); it only works with constrained calls.
+    `edit_form` is how the model changes files: `replace` text in them, apply a `patch`, write `whole` ones.
+    `subagents` offers the tool for them; None leaves it to what the server has room for.
     """
 
     attach_mentioned_files: bool = True
@@ -258,6 +260,8 @@ class ModelCard(Table):
     attempt_steps: Annotated[int, Field(ge=1, le=1000)] = 12
     retry_temperature: Annotated[float, Field(ge=0, le=5)] | None = None
     guided: bool = False
+    edit_form: Literal["replace", "patch", "whole"] = "replace"
+    subagents: bool | None = None
 
 
 class Profile(Table):

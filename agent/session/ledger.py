@@ -12,6 +12,41 @@ from agent.session.placing import put_back, remove_if_empty
 from agent.session.states import FileState, digest_of, relative_key
 
 
+class SeenFiles:
+    """The versions of files that one conversation has seen. Links are followed."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        self._seen: dict[Path, FileVersion] = {}
+
+    def seen(self, path: Path) -> FileVersion | None:
+        return self._seen.get(self.target(path))
+
+    def look(self, path: Path) -> None:
+        target = self.target(path)
+        version = _version_of(target)
+        if version is None:
+            self._seen.pop(target, None)
+        else:
+            self._seen[target] = version
+
+    def forget(self, path: Path) -> None:
+        self._seen.pop(self.target(path), None)
+
+    def is_stale(self, path: Path) -> bool:
+        version = self.seen(path)
+        if version is None:
+            return False
+        present = _version_of(self.target(path))
+        # A new time with the same bytes (a checkout, a touch) is no reason to read again, and an equal
+        # time proves nothing on file systems with coarse clocks: content decides.
+        return present is None or present.sha256 != version.sha256
+
+    def target(self, path: Path) -> Path:
+        """The file that `path` leads to."""
+        return Path(os.path.realpath(self._workspace / path))
+
+
 class SessionLedger:
     """The `FileLedger` of one session. Originals go to `before/` in `session_folder`, see `kept`.
 
@@ -28,35 +63,32 @@ class SessionLedger:
     ) -> None:
         self.workspace = workspace.resolve()
         self._kept = KeptFiles(session_folder, self.workspace)
-        self._seen: dict[Path, FileVersion] = {}
+        self._files = SeenFiles(self.workspace)
         self._announced: set[str] = set()
         self._report = report
 
     def seen(self, path: Path) -> FileVersion | None:
         """The version of `path` that the model has seen last, if any. Links are followed."""
-        return self._seen.get(self._target(path))
+        return self._files.seen(path)
 
     def record(self, path: Path) -> None:
         """Notes that the model knows the present content of `path`, and that an announced change is made."""
-        target = self._target(path)
-        version = _version_of(target)
-        if version is None:
-            self._seen.pop(target, None)
-        else:
-            self._seen[target] = version
+        self._files.look(path)
+        self.settle(path)
+
+    def settle(self, path: Path) -> None:
+        """Notes that an announced change of `path` is made, without the model having seen what it is now."""
         for key in self._keys(path):
             if key in self._announced:
                 self._settle(key)
 
+    def apart(self) -> "LedgerApart":
+        """A ledger for another conversation in the same session: what it sees this one has not seen."""
+        return LedgerApart(self)
+
     def is_stale(self, path: Path) -> bool:
         """Whether the content of `path` differs from what was recorded; False if nothing was."""
-        version = self.seen(path)
-        if version is None:
-            return False
-        present = _version_of(self._target(path))
-        # A new time with the same bytes (a checkout, a touch) is no reason to read again, and an equal
-        # time proves nothing on file systems with coarse clocks: content decides.
-        return present is None or present.sha256 != version.sha256
+        return self._files.is_stale(path)
 
     def before_change(self, path: Path) -> None:
         """Keeps the content (or absence) and mode of `path` once, and announces a change.
@@ -108,7 +140,7 @@ class SessionLedger:
             except OSError as error:
                 raise AgentError(f"cannot put back {path}: {error.strerror or error}") from error
             self._settle(key)
-            self._seen.pop(self._target(path), None)
+            self._files.forget(path)
             restored.append(path)
         for path in restored:
             for folder in reversed(self._kept.files[relative_key(self.workspace, path)].made_folders):
@@ -169,13 +201,10 @@ class SessionLedger:
         except OSError:
             return FileState("other")
 
-    def _target(self, path: Path) -> Path:
-        return Path(os.path.realpath(self.workspace / path))
-
     def _keys(self, path: Path, *, strict: bool = False) -> list[str]:
         """The names of `path` and of the file that it leads to. Raises UsageError if `strict`."""
         keys: list[str] = []
-        for candidate in (path, self._target(path)):
+        for candidate in (path, self._files.target(path)):
             try:
                 key = relative_key(self.workspace, candidate)
             except UsageError:
@@ -185,6 +214,27 @@ class SessionLedger:
             if key not in keys:
                 keys.append(key)
         return keys
+
+
+class LedgerApart:
+    """The `FileLedger` of a sub-agent. Its changes are the session's, its knowledge is its own."""
+
+    def __init__(self, ledger: SessionLedger) -> None:
+        self._ledger = ledger
+        self._files = SeenFiles(ledger.workspace)
+
+    def seen(self, path: Path) -> FileVersion | None:
+        return self._files.seen(path)
+
+    def record(self, path: Path) -> None:
+        self._files.look(path)
+        self._ledger.settle(path)
+
+    def is_stale(self, path: Path) -> bool:
+        return self._files.is_stale(path)
+
+    def before_change(self, path: Path) -> None:
+        self._ledger.before_change(path)
 
 
 def _version_of(path: Path) -> FileVersion | None:
