@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 from agent.app.interruption import ended_by_signals
 from agent.app.job import Job
@@ -18,6 +19,7 @@ from agent.core.cancel import InterruptedRunError
 from agent.core.errors import AgentError
 from agent.core.events import Notice
 from agent.core.limits import TimeLimit
+from agent.headless.task import Task
 from agent.resources import state_folder
 from agent.server.record import Endpoint
 from agent.session.store import SessionStore, secrets_in
@@ -47,14 +49,7 @@ def run_headless(request: RunRequest, serve: Callable[[LoadedSettings], Serving]
 
 def _prepare(request: RunRequest, serve: Callable[[LoadedSettings], Serving], output: RunOutput) -> Job:
     workspace = resolve_directory(request)
-    task = resolve_task(request)
-    flags = {"profile": task.profile} if task.profile else {}
-    loaded = load_settings(find_project_root(workspace), os.environ, flags)
-    if loaded.settings.check.command and not task.check:
-        task = replace(task, check=loaded.settings.check.command)
-    from agent.app.workbench import gate_rules
-
-    gate_rules(loaded.settings, task)  # a rule that is none is noticed now, not after the server's start
+    task, loaded = task_with_settings(request, workspace)
     return Job(
         request=request,
         task=task,
@@ -65,21 +60,42 @@ def _prepare(request: RunRequest, serve: Callable[[LoadedSettings], Serving], ou
     )
 
 
+def task_with_settings(request: RunRequest, workspace: Path) -> tuple[Task, LoadedSettings]:
+    """The task, and the settings of the project at `workspace` for it. Raises UsageError for any mistake."""
+    task = resolve_task(request)
+    flags = {"profile": task.profile} if task.profile else {}
+    loaded = load_settings(find_project_root(workspace), os.environ, flags)
+    if loaded.settings.check.command and not task.check:
+        task = replace(task, check=loaded.settings.check.command)
+    from agent.app.workbench import gate_rules
+
+    gate_rules(loaded.settings, task)  # a rule that is none is noticed now, not after the server's start
+    return task, loaded
+
+
 async def _execute(job: Job) -> int:
-    job.output.reader_left = job.cancel.set
     with ended_by_signals(job.cancel):
-        warm = asyncio.get_running_loop().run_in_executor(None, _import_client)
+        return await execute(job)
+
+
+async def execute(job: Job) -> int:
+    """Does a job up to its result; returns the exit code. Signals are the caller's business.
+
+    Raises AgentError where nothing could be begun.
+    """
+    job.output.reader_left = job.cancel.set
+    warm = asyncio.get_running_loop().run_in_executor(None, _import_client)
+    try:
+        await _require_git(job)
+        endpoint = job.serving.running()
+        if endpoint is None:
+            endpoint = await job.in_time(job.serving.endpoint(job.output.show))
         try:
-            await _require_git(job)
-            endpoint = job.serving.running()
-            if endpoint is None:
-                endpoint = await job.in_time(job.serving.endpoint(job.output.show))
-            try:
-                return await _in_session(job, endpoint)
-            finally:
-                await _release(job, endpoint)
+            return await _in_session(job, endpoint)
         finally:
-            await asyncio.gather(warm, return_exceptions=True)
+            await _release(job, endpoint)
+    finally:
+        await asyncio.gather(warm, return_exceptions=True)
 
 
 async def _require_git(job: Job) -> None:

@@ -37,7 +37,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("task", nargs="?", metavar="TASK", help="a Markdown file, or - for standard input")
+    parser.add_argument(
+        "task",
+        nargs="*",
+        metavar="TASK",
+        help="a Markdown file, or - for standard input; several are a batch",
+    )
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the task itself, instead of a file")
     parser.add_argument(
         "-C",
@@ -62,9 +67,25 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         default="text",
         help="what goes to stdout: the answer, one JSON object at the end, or a line of JSON per event",
     )
-    parser.add_argument("--branch", metavar="NAME", help="create this git branch and work on it")
+    parser.add_argument(
+        "--branch",
+        metavar="NAME",
+        help="create this git branch and work on it; in a batch NAME/TASK for each task",
+    )
     parser.add_argument(
         "--commit", action="store_true", help="commit what the run changed, if it is done; no work of yours"
+    )
+    batch = parser.add_argument_group("several tasks")
+    batch.add_argument(
+        "--jobs",
+        metavar="N",
+        type=int,
+        help="each task in a work tree and on a branch of its own, N at once as far as the server has slots",
+    )
+    batch.add_argument(
+        "--resume-batch",
+        metavar="ID",
+        help="go on with a batch that was interrupted, or run again what is not done; also: last",
     )
     parser.set_defaults(func=run)
 
@@ -82,6 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if len(arguments.task) > 1 or arguments.jobs is not None or arguments.resume_batch is not None:
+        from agent.app.batch.command import run_batch
+
+        return run_batch(
+            request_of(arguments), arguments.task, jobs=arguments.jobs, resume=arguments.resume_batch
+        )
     from agent.app.headless import run_headless
 
     return run_headless(request_of(arguments))
@@ -92,7 +119,7 @@ def request_of(arguments: argparse.Namespace) -> "RunRequest":
     from agent.app.request import RunRequest
 
     return RunRequest(
-        task=arguments.task,
+        task=arguments.task[0] if arguments.task else None,
         prompt=arguments.prompt,
         directory=arguments.directory,
         output=arguments.output,

@@ -1,0 +1,102 @@
+"""Linked work trees: a folder and a branch of its own for each of several tasks in one repository.
+
+Whoever asks for one owns it. The person's checkout, its index and its branch are not touched, and nothing
+that is not committed is ever removed.
+"""
+
+import os
+from pathlib import Path
+
+from agent.core.errors import AgentError, UsageError
+from agent.repo.git import without_local_filters
+from agent.repo.git_process import Answer, ask
+
+_CHECKOUT_SECONDS = 600.0
+_COMMIT_SECONDS = 120.0
+
+
+def branch_exists(root: Path, name: str) -> bool:
+    """Whether there is a branch `name`, or one below it, so that it cannot be made."""
+    listing = ask(root, ["for-each-ref", "--count=1", "--format=x", f"refs/heads/{name}"])
+    return bool(listing.output.strip())
+
+
+def is_branch(root: Path, name: str) -> bool:
+    """Whether there is a branch of exactly this name."""
+    return ask(root, ["show-ref", "--verify", "--quiet", f"refs/heads/{name}"]).code == 0
+
+
+def require_branch_name(root: Path, name: str) -> None:
+    """Raises UsageError for a name that no new branch can have."""
+    if name.startswith("-") or ask(root, ["check-ref-format", f"refs/heads/{name}"]).code != 0:
+        raise UsageError(f"{name!r} is not a valid branch name", "git help check-ref-format has the rules")
+    parents = [name.rsplit("/", depth)[0] for depth in range(1, name.count("/") + 1)]
+    for taken in parents:
+        if is_branch(root, taken):
+            raise UsageError(
+                f"the branch {name} cannot be made, because there is a branch {taken}", "choose another name"
+            )
+    if branch_exists(root, name):
+        raise UsageError(f"the branch {name} exists already", "choose another name")
+
+
+def add_worktree(root: Path, folder: Path, branch: str, commit: str) -> None:
+    """Checks `commit` out in the new folder `folder`, on `branch`, which is made unless it exists.
+
+    Raises:
+        AgentError: git refused, the disk is full, or it took longer than ten minutes.
+    """
+    words = ["worktree", "add", "--quiet"]
+    named = [str(folder), branch] if is_branch(root, branch) else ["-b", branch, str(folder), commit]
+    overrides = without_local_filters(root, os.environ)
+    _done(ask(root, [*words, *named], overrides=overrides, seconds=_CHECKOUT_SECONDS), "worktree add")
+
+
+def is_worktree(folder: Path) -> bool:
+    """Whether `folder` is the top of a work tree that git can use."""
+    answer = ask(folder, ["rev-parse", "--show-toplevel"]) if folder.is_dir() else None
+    if answer is None or answer.code != 0:
+        return False
+    return Path(os.fsdecode(answer.output).rstrip("\n")).resolve() == folder.resolve()
+
+
+def remove_worktree(root: Path, folder: Path) -> bool:
+    """Removes a work tree that holds nothing that is not committed; its branch stays.
+
+    Returns:
+        Whether it is gone. Files that git ignores do not keep it.
+    """
+    overrides = without_local_filters(root, os.environ)
+    answer = ask(root, ["worktree", "remove", str(folder)], overrides=overrides, seconds=_CHECKOUT_SECONDS)
+    return answer.code == 0
+
+
+def forget_lost_worktrees(root: Path) -> None:
+    """Has git forget work trees whose folder is gone."""
+    ask(root, ["worktree", "prune"])
+
+
+def commit_everything(folder: Path, message: str) -> str | None:
+    """Commits all that differs from the last commit in a work tree of ours; None where nothing does.
+
+    Raises:
+        AgentError: git refused.
+    """
+    overrides = without_local_filters(folder, os.environ)
+    _done(ask(folder, ["add", "-A"], overrides=overrides, seconds=_COMMIT_SECONDS), "add")
+    if ask(folder, ["diff", "--cached", "--quiet"], overrides=overrides).code == 0:
+        return None
+    words = ["commit", "--quiet", "--no-verify", "-m", message]
+    _done(ask(folder, words, overrides=overrides, seconds=_COMMIT_SECONDS), "commit")
+    return head_of(folder)
+
+
+def head_of(folder: Path) -> str | None:
+    """The id of the last commit, None before the first."""
+    answer = ask(folder, ["rev-parse", "--verify", "--quiet", "HEAD"])
+    return answer.output.decode("ascii", "replace").strip() or None
+
+
+def _done(answer: Answer, command: str) -> None:
+    if answer.code != 0:
+        raise AgentError(f"git {command} failed: {answer.first_error}")
