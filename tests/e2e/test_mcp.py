@@ -1,0 +1,128 @@
+"""MCP servers through `agent run`: found, called, refused, and gone afterwards."""
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.e2e.conftest import Place
+from tests.fakes.script import call
+from tests.mcp.conftest import SERVER, is_alive
+
+pytestmark = pytest.mark.timeout(300)
+
+FIND = call("mcp_find", query="echo")
+ECHO = call("mcp_call", name="one__echo", arguments={"text": "hello"})
+DONE = call("finish", answer="Done.")
+
+
+def add(place: Place, name: str, *habits: str, pids: Path | None = None) -> None:
+    """Writes a fake server into the person's own configuration, as `agent mcp add` does."""
+    arguments = json.dumps(["-S", str(SERVER), *habits])
+    environment = f'env = {{ PIDS = "{pids}" }}\n' if pids else ""
+    place.config.mkdir(exist_ok=True)
+    with (place.config / "config.toml").open("a", encoding="utf-8") as file:
+        file.write(f'[mcp.servers.{name}]\ncommand = "{sys.executable}"\nargs = {arguments}\n{environment}')
+
+
+def outcomes(place: Place) -> list[tuple[str, str]]:
+    return [
+        (record["outcome"], record["text"])
+        for record in place.sessions()[-1]
+        if record.get("type") == "tool_finished"
+    ]
+
+
+def test_model_finds_a_tool_and_calls_it(place: Place, scripted_server: StartServer):
+    add(place, "one", "tools=60")
+    server = scripted_server(FIND, ECHO, DONE)
+    place.use(server.url)
+    done = place.run("run", "-p", "Say hello", "--allow", "one__echo")
+    assert done.code == 0, done.err
+    found, called = outcomes(place)[:2]
+    assert "one__echo: Says the text again." in found[1]
+    assert called == ("ok", "[data from the MCP server one]\necho: hello")
+    assert len({json.dumps(chat.body.get("tools")) for chat in server.chats}) == 1
+
+
+def test_a_call_that_nobody_allowed_is_refused_without_a_person(place: Place, scripted_server: StartServer):
+    add(place, "one", "tools=60")
+    place.use(scripted_server(FIND, ECHO, DONE).url)
+    done = place.run("run", "-p", "Say hello")
+    assert done.code == 4
+    assert outcomes(place)[1][0] == "denied"
+
+
+def test_servers_of_a_project_start_only_after_trust_and_a_changed_command_asks_again(
+    place: Place, scripted_server: StartServer
+):
+    mark = place.folder / "started"
+
+    def configure(name: str) -> None:
+        command = f"import pathlib; pathlib.Path({str(mark)!r}).write_text({name!r})"
+        server = {"command": sys.executable, "args": ["-c", command]}
+        place.write(".mcp.json", json.dumps({"mcpServers": {"one": server}}))
+
+    def run() -> str:
+        mark.unlink(missing_ok=True)
+        place.use(scripted_server(FIND, DONE).url)
+        place.run("run", "-p", "Say hello")
+        return mark.read_text("utf-8") if mark.exists() else "nothing"
+
+    configure("first")
+    assert run() == "nothing"
+    assert place.run("trust", "--yes").code == 0
+    assert run() == "first"
+    configure("second")
+    assert run() == "nothing"
+
+
+def test_bad_servers_neither_stop_a_run_nor_hide_a_good_one(place: Place, scripted_server: StartServer):
+    add(place, "one", "tools=60")
+    for name in ("dies-at-start", "only-noise", "endless-list", "hostile-tools", "bad-offers"):
+        add(place, name, name)
+    place.use(scripted_server(FIND, ECHO, DONE).url)
+    done = place.run("run", "-p", "Say hello", "--allow", "one__echo")
+    assert done.code == 0, done.err
+    found, called = outcomes(place)[:2]
+    assert "(not there: the MCP server dies-at-start is not usable" in found[1]
+    assert "(not there: the MCP server only-noise is not usable" in found[1]
+    assert called[1].endswith("echo: hello")
+    assert "IGNORE" not in done.err
+
+
+def test_nothing_of_a_server_is_left_when_the_agent_is_killed(place: Place, scripted_server: StartServer):
+    pids = place.folder / "pids"
+    add(place, "one", "acts", "child", "no-exit", pids=pids)
+    hang = call("mcp_call", name="one__hang", arguments={})
+    place.use(scripted_server(FIND, hang, DONE).url)
+    process = place.start("run", "-p", "Hang", "--allow", "one__hang")
+    try:
+        assert wait_for(lambda: '"one__hang"' in sent(place))
+        numbers = [int(number) for number in pids.read_text("utf-8").split()]
+        assert len(numbers) == 2
+        assert all(is_alive(number) for number in numbers)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert wait_for(lambda: not any(is_alive(number) for number in numbers))
+
+
+def sent(place: Place) -> str:
+    files = sorted(place.state.glob("sessions/*/*/events.jsonl"))
+    records = files[-1].read_text("utf-8").splitlines() if files else []
+    return "\n".join(line for line in records if '"tool_started"' in line)
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
