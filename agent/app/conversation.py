@@ -28,17 +28,17 @@ from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
 from agent.resources import config_folder, state_folder
+from agent.sandbox.commands import Sandbox
 from agent.server.profile import Profile
 from agent.server.record import Endpoint
-from agent.sandbox.commands import Sandbox
 from agent.session.ledger import SessionLedger
+from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
 from tools import EditForm, built_in_tools
-from agent.session.store import secrets_in
 from tools.shell import ShellTool
+from tools.task import TaskTool
 
 HEADLESS_MODES: dict[Mode, Mode] = {"ask": "accept-edits"}
-from tools.task import TaskTool
 """Where a person would be asked before each edit, an unattended run may edit inside of the workspace."""
 
 
@@ -51,17 +51,17 @@ class OpenConversation:
     bench: Workbench
     shell: ShellTool
     mcp: McpServers
+    sandbox: Sandbox
 
     def events(self) -> AsyncIterator[Event]:
-    sandbox: Sandbox
         return run_attempts(self.system_text, self.prompt, self.bench)
 
     async def close(self) -> None:
         """Ends what the model left running, and lets go of the connection."""
         self.shell.stop_background()
+        self.sandbox.close()
         await self.mcp.close()
         await self.bench.model.close()
-        self.sandbox.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,25 +88,25 @@ class Setting:
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
     profile, settings = setting.profile, setting.settings
-    environment = tool_environment(setting.key_variables)
-    extensions = await load_extensions(
     helped = offers_subagents(profile, settings)
     built_in, shell = tools_for(
         setting.authorship, subagents=helped, edit_form=profile.model_card.edit_form
     )
-        setting.workspace,
+    environment = tool_environment(setting.key_variables)
     sandbox = sandbox_for(
         setting.workspace, settings, environment, unattended=lambda: True, readable=(setting.spill_folder,)
     )
     await required_or_refused(sandbox)
+    extensions = await load_extensions(
+        setting.workspace,
         settings,
         setting.authorship,
         session_id=setting.spill_folder.parent.name,
         hook_environment=lambda: environment,
         emit=emit,
+        confinement=sandbox,
     )
     mcp = await open_mcp(setting.workspace, settings, environment=environment, emit=emit)
-        confinement=sandbox,
     tools = extensions.with_tools(mcp.with_tools(built_in))
     protocol = protocol_named(setting.protocol, tools)
     verifier = _check(task, setting, environment, sandbox)
@@ -142,6 +142,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         deadline=setting.deadline,
         cancel=setting.cancel,
         extensions=extensions,
+        secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
     guide = bench.guide()
     return OpenConversation(
@@ -149,10 +150,10 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         prompt="\n\n".join(
             filter(None, [opening, briefing.message(task, baseline), guide.cue() if guide else ""])
         ),
-        secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
         bench=bench,
         shell=shell,
         mcp=mcp,
+        sandbox=sandbox,
     )
 
 
@@ -167,7 +168,6 @@ def tools_for(
     if subagents:
         tools = (*tools[:-1], TaskTool(), *tools[-1:])
     shell = next(tool for tool in tools if isinstance(tool, ShellTool))
-        sandbox=sandbox,
     return tuple(OwnCommands(tool, authorship) if tool is shell else tool for tool in tools), shell
 
 
@@ -241,6 +241,7 @@ def _tool_context(setting: Setting, environment: Mapping[str, str], sandbox: San
         emit=lambda _: None,
         environment=environment,
         shell_timeout_seconds=setting.settings.limits.shell_seconds,
+        confinement=sandbox,
     )
 
 
@@ -248,7 +249,6 @@ def system_prompt() -> str:
     return files("agent").joinpath("prompts/system.md").read_text("utf-8").strip()
 
 
-        confinement=sandbox,
 def _check(task: Task, setting: Setting, environment: Mapping[str, str], sandbox: Sandbox) -> OwnCheck | None:
     if not task.check:
         return None
