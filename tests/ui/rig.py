@@ -1,12 +1,15 @@
 """An application with a played session behind it, and a plain list as its conversation."""
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
 from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Static
+from textual.worker import WorkerCancelled, WorkerState
 
 from agent.core.events import Event, Notice, TextDelta
 from agent.core.handle import SessionHandle
@@ -97,9 +100,23 @@ async def settle(pilot: Pilot[Any], rig: Rig) -> None:
 
 
 async def rest(pilot: Pilot[Any]) -> None:
-    await pilot.pause()
-    await pilot.app.workers.wait_for_complete([w for w in pilot.app.workers if w.group != "keep"])
-    await pilot.pause()
+    """Waits until no message is on its way and nothing works in the background.
+
+    A pause alone ends when the process was idle for a moment, which on a busy machine says nothing.
+    """
+    calm = 0
+    while calm < 2:
+        await pilot.pause()
+        working = [work for work in pilot.app.workers if work.group != "keep" and not work.is_finished]
+        for work in working:
+            if work.state != WorkerState.PENDING:
+                with contextlib.suppress(WorkerCancelled):  # a later one of its group took its place
+                    await work.wait()
+        calm = 0 if working or _has_mail(pilot.app) else calm + 1
+
+
+def _has_mail(app: App[Any]) -> bool:
+    return any(node.message_queue_size for node in (app, *app.screen_stack, *app.screen.walk_children()))
 
 
 async def type_text(pilot: Pilot[Any], text: str) -> None:

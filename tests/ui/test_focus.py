@@ -38,9 +38,11 @@ async def test_tab_goes_to_the_conversation_and_escape_comes_back():
     async with rig.app.run_test(size=(120, 40)) as pilot:
         await with_a_reply(pilot, rig)
         await pilot.press("tab")
+        await rest(pilot)
         assert rig.view.has_focus
         assert "copies it" in rig.hints
         await pilot.press("escape")
+        await rest(pilot)
         assert rig.app.prompt.has_focus
         assert rig.handle.cancelled == 0
 

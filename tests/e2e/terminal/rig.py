@@ -79,14 +79,13 @@ class Terminal:
     def pid(self) -> int:
         return self._child.pid
 
-    def until(self, condition: Callable[[], object] | str, *, gone: bool = False) -> None:
-        """Draws what comes until `condition` is true, or a text is on the screen (or no more, if `gone`)."""
+    def until(self, condition: Callable[[], object] | str, patience: float = PATIENCE_SECONDS) -> None:
+        """Draws what comes until `condition` is true, or a text is on the screen. `patience` in seconds."""
 
         def is_met() -> bool:
-            found = condition in self.text if isinstance(condition, str) else bool(condition())
-            return found != gone
+            return condition in self.text if isinstance(condition, str) else bool(condition())
 
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         while not is_met():
             if time.monotonic() > deadline or (self.has_ended and not is_met()):
                 state = "it has ended" if self.has_ended else "nothing more came"
