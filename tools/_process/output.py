@@ -21,7 +21,8 @@ _LIVE_SAMPLE_BYTES = 1 << 11
 _CHECKED_EVERY_BYTES = 1 << 26
 
 # A line that is drawn again from its beginning, such as a progress bar; the last state of it stays.
-_REDRAWN = re.compile(rb"[^\r\n]*\r+(?![\r\n])")
+_RETURNS = re.compile(rb"\r{2,}")
+_REDRAWN = re.compile(rb"(?:[^\r\n]*\r)+(?!\n)")
 _LONGEST_LINE_HELD = 1 << 16
 
 
@@ -90,15 +91,18 @@ class CommandOutput:
         return f"[... {left_out} bytes left out; {amount} in {self.spill_path} ...]"
 
     def _collapse(self, data: bytes) -> None:
-        """Hands on what has come, without lines that are drawn over."""
-        if self._held:
-            data, self._held = self._held + data, b""
-        if b"\r" in data:
-            if data.endswith(b"\r") and len(data) < _LONGEST_LINE_HELD * 2:
-                # Only what comes next tells whether this is a line end or the state of a progress bar.
-                line = max(data.rfind(b"\n"), data.rstrip(b"\r").rfind(b"\r")) + 1
-                data, self._held = data[:line], data[line:]
-            data = _REDRAWN.sub(b"", data)
+        """Hands on what has come, without the states of lines that are drawn over."""
+        if self._held or b"\r" in data:
+            data = _RETURNS.sub(b"\r", self._held + data)
+            # What is to become of a line with a return in it only its end tells.
+            line = data.rfind(b"\n") + 1
+            data, rest = data[:line], data[line:]
+            last = rest.rstrip(b"\r").rfind(b"\r")
+            if b"\r" in rest and len(rest) - max(0, last) <= _LONGEST_LINE_HELD:
+                self._held = rest[max(0, last) :]
+            else:
+                data, self._held = data + rest, b""
+            data = _REDRAWN.sub(b"\r", data)
         self._ends.feed(data)
 
 
