@@ -69,6 +69,7 @@ class LiveSession:
     `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
     services that change files or the engine; a turn begins after them. `undone` are the sessions that
     would redo what was undone. `speed` watches whether drafting pays.
+    `is_planning` says that the model was asked for a plan, and for nothing else since.
     """
 
     workspace: Path
@@ -88,6 +89,7 @@ class LiveSession:
     server_state: str = "stopped"
     used_tokens: int = 0
     is_running: bool = False
+    is_planning: bool = False
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     commands: set[asyncio.Event] = field(default_factory=set)

@@ -23,6 +23,8 @@ _UNKNOWN_WINDOW_CHARACTERS = 24_000
 _WHEREABOUTS_SHARE = 0.04
 _WHEREABOUTS_CHARACTERS = 1_500
 _LISTED_AT_THE_TOP = 40
+_PLAN = "(Plan mode: change nothing yet. End with the steps as a checklist: - [ ] step.)"
+_CARRY_OUT = "(Plan mode is over. When a step is done, write it again as - [x] step.)"
 
 
 async def worded(live: LiveSession, text: str) -> Said:
@@ -72,7 +74,19 @@ async def _worded(live: LiveSession, text: str) -> Said:
         room = int(window * _WHEREABOUTS_SHARE) * _CHARACTERS_PER_TOKEN or _WHEREABOUTS_CHARACTERS
         most = min(room, _WHEREABOUTS_CHARACTERS)
         parts.insert(0, await asyncio.to_thread(whereabouts, live.workspace, live.glance.branch, most))
-    return Said(text, "\n\n".join([*parts, text]), pictures=attached.pictures)
+    asked = _about_planning(live)
+    return Said(text, "\n\n".join([*parts, *asked, text]), pictures=attached.pictures)
+
+
+def _about_planning(live: LiveSession) -> list[str]:
+    """In plan mode, that a plan is wanted; with the first message after it, that it is to be kept up."""
+    if live.gate.mode == "plan":
+        live.is_planning = True
+        return [_PLAN]
+    if live.is_planning:
+        live.is_planning = False
+        return [_CARRY_OUT]
+    return []
 
 
 async def why_blind(live: LiveSession) -> str:

@@ -18,6 +18,7 @@ from agent.core.events import (
     UserMessageAdded,
 )
 from agent.ui.meter import TurnMeter
+from agent.ui.plan import Plan, updated
 
 _SILENT = (SessionStarted, ServerState, ContextStatus, ModeChanged, QueueChanged, Prefill)
 """Events that put nothing into the conversation."""
@@ -58,9 +59,11 @@ class Bridge:
         on_request: Callable[[ApprovalRequest], None],
         on_turn_finished: Callable[[TurnFinished], None],
         on_content: Callable[[bool], None],
+        on_plan: Callable[[Plan], None] = lambda plan: None,
     ) -> None:
         self._conversation = conversation
         self._on_content = on_content
+        self._on_plan = on_plan
         self._approvals = approvals
         self._queue = queue
         self._on_request = on_request
@@ -69,6 +72,7 @@ class Bridge:
         self.meter = meter
         self.last_reply = ""
         self.server_detail = ""
+        self.plan: Plan = ()
 
     def echo(self, text: str) -> None:
         """Shows what a person sent at once; the event that tells of it later is then no news."""
@@ -94,6 +98,7 @@ class Bridge:
         self.meter.restart()
         self.last_reply = ""
         self.server_detail = ""
+        self._set_plan(())
 
     def show(self, event: Event) -> None:
         self.meter.note(event)
@@ -111,6 +116,7 @@ class Bridge:
             self._queue.show(event.steering, event.follow_ups)
         elif isinstance(event, AssistantReplied):
             self.last_reply = event.text or self.last_reply
+            self._set_plan(updated(self.plan, event.text))
         elif isinstance(event, ServerState):
             self.server_detail = event.detail
         elif isinstance(event, TurnFinished):
@@ -122,8 +128,15 @@ class Bridge:
         if isinstance(event, TurnFinished):
             self.meter.note_past(event)
             self.last_reply = event.answer or self.last_reply
+        elif isinstance(event, AssistantReplied):
+            self._set_plan(updated(self.plan, event.text))
         self._on_content(True)
         self._conversation.show(event)
+
+    def _set_plan(self, plan: Plan) -> None:
+        if plan != self.plan:
+            self.plan = plan
+            self._on_plan(plan)
 
     def _was_echoed(self, text: str) -> bool:
         # The session may have put more around it: a listing of files, what a mention stands for.

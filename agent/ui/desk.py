@@ -27,6 +27,7 @@ from agent.ui.options import Opening
 from agent.ui.questions import Questions
 from agent.ui.status import segments
 from agent.ui.widgets.approval import ApprovalPanel
+from agent.ui.widgets.plan_line import PlanLine
 from agent.ui.widgets.prompt import When
 from agent.ui.widgets.queue_line import QueueLine
 
@@ -41,7 +42,9 @@ REST_SECONDS = 1.0
 class Desk:
     """Holds the session of `app`; `conversation` and `panel` are on the screen already."""
 
-    def __init__(self, app: "AgentApp", conversation: Widget, panel: ApprovalPanel, queue: QueueLine) -> None:
+    def __init__(
+        self, app: "AgentApp", conversation: Widget, panel: ApprovalPanel, queue: QueueLine, plan: PlanLine
+    ) -> None:
         self._app = app
         self.conversation = conversation
         self.panel = panel
@@ -56,6 +59,7 @@ class Desk:
             on_request=self._on_request,
             on_turn_finished=self._on_turn_finished,
             on_content=self._on_content,
+            on_plan=plan.show,
         )
         self.live = LiveSession(
             app.options.open_session,
@@ -250,11 +254,11 @@ class Desk:
 async def make_desk(app: "AgentApp", make_conversation: Callable[[], Widget] | None) -> Desk:
     """Puts the conversation, the panel and the queue on the screen, and a desk behind them."""
     conversation = (make_conversation or _real_conversation)()
-    panel, queue = ApprovalPanel(app.clock), QueueLine()
+    panel, queue, plan = ApprovalPanel(app.clock), QueueLine(), PlanLine()
     conversation.display = False
     await app.main.query_one("#conversation-slot").mount(conversation)
-    await app.main.query_one("#bottom").mount(panel, queue, before=0)
-    return Desk(app, conversation, panel, queue)
+    await app.main.query_one("#bottom").mount(plan, panel, queue, before=0)
+    return Desk(app, conversation, panel, queue, plan)
 
 
 def _real_conversation() -> Widget:

@@ -12,6 +12,7 @@ from agent.core.tool import FileDiff
 from agent.ui.clipboard import Clipboard
 from agent.ui.commands.command import Level
 from agent.ui.options import Opening
+from agent.ui.plan import Plan
 from agent.ui.widgets.menu import Choice
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class AppHost:
     @property
     def last_reply(self) -> str:
         return self._desk.bridge.last_reply
+
+    @property
+    def plan(self) -> Plan:
+        return self._desk.bridge.plan
 
     async def service(self, name: str, /, **arguments: Any) -> Any:
         return await self._desk.live.service(name, **arguments)

@@ -14,6 +14,7 @@ from agent.core.errors import AgentError, UsageError
 from agent.core.events import (
     ApprovalRequest,
     ApprovalSettled,
+    AssistantReplied,
     Event,
     Notice,
     QuestionAsked,
@@ -28,6 +29,7 @@ from agent.ui.meter import TurnMeter, turn_records
 from agent.ui.options import Opening, UiOptions
 from agent.ui.plain_form import PlainForms
 from agent.ui.plain_text import PlainWriter
+from agent.ui.plan import Plan, updated
 from agent.ui.request_text import described, diff_text, heading
 from agent.ui.result_text import as_text
 from agent.ui.widgets.menu import Choice
@@ -76,6 +78,7 @@ class PlainFront:
         self._idle = asyncio.Event()
         self._meter = TurnMeter(asyncio.get_running_loop().time)
         self.last_reply = ""
+        self.plan: Plan = ()
         self.is_over = False
 
     @property
@@ -165,6 +168,8 @@ class PlainFront:
             self._forms.add(event)
         elif isinstance(event, QuestionSettled):
             self._forms.settle(event.question_id)
+        elif isinstance(event, AssistantReplied):
+            self.plan = updated(self.plan, event.text)
         elif isinstance(event, TurnFinished):
             self.last_reply = event.answer or self.last_reply
             self._idle.set()

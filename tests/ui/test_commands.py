@@ -114,7 +114,7 @@ def test_a_slip_of_the_fingers_is_understood(typed: str, guess: str):
     assert guess in caught.value.hint
 
 
-@pytest.mark.parametrize("typed", ["nosuch", "xyz", "setings", "todo"])
+@pytest.mark.parametrize("typed", ["nosuch", "xyz", "setings", "tudolist"])
 def test_a_word_that_is_like_no_command_leads_to_the_list(typed: str):
     with pytest.raises(UsageError) as caught:
         find(typed)

@@ -9,6 +9,7 @@ from textual.content import Content
 from agent.core.handle import SessionFacts, SessionMode
 from agent.core.tool import FileDiff
 from agent.ui.options import Opening
+from agent.ui.plan import Plan
 from agent.ui.widgets.menu import Choice
 
 Level = Literal["info", "warning", "error"]
@@ -22,6 +23,9 @@ class Host(Protocol):
 
     @property
     def last_reply(self) -> str: ...
+
+    @property
+    def plan(self) -> Plan: ...
 
     async def service(self, name: str, /, **arguments: Any) -> Any:
         """A service of the session; raises AgentError."""

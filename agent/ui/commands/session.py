@@ -7,6 +7,8 @@ from agent.core.errors import UsageError
 from agent.ui.commands.command import Command, Host
 from agent.ui.commands.reports import context_text
 from agent.ui.options import Opening
+from agent.ui.plan import as_text as plan_text
+from agent.ui.plan import done_count
 from agent.ui.request_text import coloured_diff
 from agent.ui.result_text import as_text, diffs_in
 from agent.ui.text import one_line
@@ -108,6 +110,13 @@ async def copy(host: Host, _argument: str) -> None:
         host.tell("The terminal takes no text that long; /export writes the session to a file.", "warning")
 
 
+async def plan(host: Host, _argument: str) -> None:
+    if host.plan:
+        host.show_page(f"Plan, {done_count(host.plan)} of {len(host.plan)} steps done", plan_text(host.plan))
+    else:
+        host.tell("There is no plan yet. In plan mode (Shift+Tab) the model answers with one.")
+
+
 async def init(host: Host, _argument: str) -> None:
     host.ask_model(str(await host.service("init")))
 
@@ -137,5 +146,12 @@ COMMANDS = (
         name="export", summary="write the session to a file", run=export, takes="[path]", aliases=("save",)
     ),
     Command(name="copy", summary="copy the last reply", run=copy),
+    Command(
+        name="plan",
+        summary="the model's plan, and how far it is",
+        run=plan,
+        aliases=("todo",),
+        help="The last checklist that the model wrote; a step that it writes with [x] is done.",
+    ),
     Command(name="init", summary="have AGENTS.md written for this repository", run=init),
 )
