@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
+from agent.core.confinement import ConfinementError
 from agent.core.tool import Access, Tool, ToolContext, ToolResult
 from tools._description import description_of
 from tools._text.encodings import presentable
@@ -67,9 +68,14 @@ class ShellTool:
         control = _control(params.command)
         if control:
             return await self._controlled(control, seconds)
+        words = (_shell(context), "-c", params.command)
+        try:
+            arguments = await context.confinement.confined(words, outlives=True)
+        except ConfinementError as refused:
+            return ToolResult(f"The command was not started: {refused}. {refused.hint}", is_error=True)
         self._commands += 1
         command = Command(
-            arguments=(_shell(context), "-c", params.command),
+            arguments=arguments,
             folder=self._start_folder(context.workspace),
             environment=context.environment,
             mark=f"{self._mark}.{self._commands}",
@@ -119,7 +125,8 @@ class ShellTool:
             self._background.add(outcome.leader)
             text += "\n(a process goes on in the background)"
         moved = self._moved(outcome, context.workspace)
-        return ToolResult(f"{text}\n{_exit_text(outcome.returncode)}{moved}")
+        remark = context.confinement.explanation(text) if outcome.returncode else ""
+        return ToolResult("\n".join(filter(None, [text, remark, _exit_text(outcome.returncode) + moved])))
 
     def _start_folder(self, workspace: Path) -> Path:
         self._workspace = workspace

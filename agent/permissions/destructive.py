@@ -25,6 +25,7 @@ _REASONS = {
     ),
     "what it starts can outlive the run": "disown tmux screen daemonize",
     "it shows or makes secrets": "printenv security secret-tool pass gpg ssh-add ssh-keygen",
+    "it can change what the agent itself may do": "agent dflash-agent",
     "it changes what later commands mean": "alias trap source .",
 }
 _ALWAYS = {program: reason for reason, programs in _REASONS.items() for program in programs.split()}

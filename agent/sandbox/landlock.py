@@ -31,7 +31,7 @@ def landlock_arguments(policy: Policy, arguments: Sequence[str]) -> list[str]:
     shared = [*temporary_folders(), *(path for path in (Path("/run/user"),) if path.is_dir())]
     rules = {
         "hidden": [str(path) for path in (*policy.hidden, *shared) if path != policy.workspace],
-        "readable": [str(path) for path in (*policy.readable, *_runtime())],
+        "readable": [str(path) for path in (*policy.readable, *entry_files(), *_runtime())],
         "writable": [str(path) for path in (*policy.all_writable, policy.temporary)],
         "devices": [str(path) for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern))],
         "network": policy.network,
@@ -48,8 +48,9 @@ def scoped_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def entry_files() -> tuple[Path, ...]:
-    """What has to be readable inside for `scoped_arguments`."""
-    names = (os.path.realpath(ENTRY), os.path.realpath(sys.executable), sys.prefix, sys.base_prefix)
+    """What of this program has to be readable inside."""
+    own = str(ENTRY.resolve().parents[2])  # the tools have a file for the shell there
+    names = (own, os.path.realpath(sys.executable), sys.prefix, sys.base_prefix)
     return tuple(Path(name) for name in names)
 
 

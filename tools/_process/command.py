@@ -10,6 +10,7 @@ from tools._process.environment import MARK, quiet_environment, telling_folder
 from tools._process.group import end_group, is_alive
 from tools._process.pipe import PipeReader
 
+_LOOKS, _LOOK_SECONDS = 5, 0.02
 _AFTER_EXIT_SECONDS = 0.5
 """Time for a process substitution such as `>(tee log)` to print what it still holds."""
 
@@ -72,7 +73,7 @@ async def run_command(command: Command, seconds: float, on_output: Callable[[byt
         ended = await _ends_within(process, seconds)
         if ended:
             await _read_rest(reader)
-            background = is_alive(process.pid) or not reader.ended.is_set()
+            background = not reader.ended.is_set() or await _goes_on(process.pid)
         else:
             await end_group(process, command.mark)
             reader.drain()
@@ -129,6 +130,15 @@ async def _ends_within(process: asyncio.subprocess.Process, seconds: float) -> b
             await process.wait()
     except TimeoutError:
         return False
+    return True
+
+
+async def _goes_on(leader: int) -> bool:
+    """Whether something of a command is left; what is just ending, as a sandbox does, is not."""
+    for _ in range(_LOOKS):
+        if not is_alive(leader):
+            return False
+        await asyncio.sleep(_LOOK_SECONDS)
     return True
 
 
