@@ -1,1 +1,1 @@
-"""Does anything get damaged, lost or past the rules? Counts over many generated cases."""
+"""Random attacks on what must not go wrong, with an oracle that knows what may change."""

@@ -16,7 +16,9 @@ STORED_AS = {
     "utf-16-le with mark": ("utf-16-le", codecs.BOM_UTF16_LE),
     "utf-16-be with mark": ("utf-16-be", codecs.BOM_UTF16_BE),
     "latin-1": ("latin-1", b""),
+    "gbk": ("gbk", b""),
 }
+CHINESE = "配置文件测试数据"
 
 # The letters of each file are in both Latin-1 and UTF-8; the old text is marked to be unique.
 line = st.text(st.sampled_from("abc \tü\xa0"), max_size=6)
@@ -36,7 +38,13 @@ def test_bytes_outside_the_replaced_text_stay_identical(
     stored: str, before: str, old: str, after: str, new: str
 ):
     encoding, mark = STORED_AS[stored]
-    old, new = f"«{old}»", f"«{new}!"
+    if stored == "gbk":
+        old, new = f"@{old}{CHINESE}#", f"@{new}!"
+        before, old, after, new = (
+            text.replace("ü", "数").replace("\xa0", "据") for text in (before, old, after, new)
+        )
+    else:
+        old, new = f"«{old}»", f"«{new}!"
     data = mark + (before + old + after).encode(encoding)
     decoded = decode(data)
     assume(decoded is not None)
@@ -100,3 +108,21 @@ def test_new_lines_end_like_their_neighbours(text: str, old: str, new: str, expe
     start = content.text.index(old)
 
     assert content.with_replacements([(start, start + len(old), new)]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ('# 配置文件\nname = "测试"\n', "gbk"),
+        ("# 配置文件测试\n# 𠀀\n", "gb18030"),
+        ("# größe für äöü\n", "cp1252"),
+        ("# ÄÖÜ größe été\n", "cp1252"),
+        ("# Настройки\n", "utf-8"),
+        ("# 配置文件\n", "utf-8"),
+    ],
+)
+def test_text_is_read_in_the_encoding_that_it_has(text: str, encoding: str):
+    decoded = decode(text.encode(encoding))
+
+    assert decoded is not None
+    assert (decoded.text, decoded.format.encoding) == (text, encoding)

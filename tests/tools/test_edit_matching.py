@@ -120,3 +120,34 @@ def test_the_nearest_region_is_found_by_rare_words_in_a_long_file():
 
 def test_there_is_no_nearest_region_without_a_common_word():
     assert nearest_region("alpha\nbeta\n", "gamma") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("say(“hi”)\n", 'say("hi")', 'say("ho")', 'say("ho")\n'),
+        ("a – b\nc\u00a0d\n", "a - b\nc d", "a - b\nc e", "a – b\nc e\n"),
+        ("    wait…\n", "wait...", "go", "    go\n"),
+        ("cafe\u0301\n", "café", "tea", "tea\n"),
+        ("zero\u200bwidth\n", "zerowidth", "plain", "plain\n"),
+    ],
+    ids=["quotes", "dash and space", "ellipsis and indentation", "accent", "no width"],
+)
+def test_look_alike_characters_are_the_last_resort(text: str, old: str, new: str, expected: str):
+    found = find(text, old, new)
+
+    assert found is not None
+    assert found.level == "look-alike characters"
+    assert replaced(text, old, new) == expected
+
+
+def test_lines_that_stay_keep_what_the_file_has_in_them():
+    text = "# “quoted”  \nx = 1\n\n  \ny = 2\n"
+
+    assert replaced(text, '# "quoted"\nx = 1\n\n\ny = 2', '# "quoted"\nx = 3\n\n\ny = 2') == text.replace(
+        "1", "3"
+    )
+
+
+def test_backticks_and_quotes_are_not_alike():
+    assert find("run `ls` now é\n", "run 'ls' now é", "x") is None
