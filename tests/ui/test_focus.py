@@ -1,6 +1,7 @@
 """The way from the input to the conversation and back, what is copied there, and the line of hints."""
 
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from agent.core.events import AssistantReplied, Notice, TurnFinished
 from agent.core.stats import StepStats
@@ -126,3 +127,15 @@ async def test_a_notice_alone_is_a_conversation():
         rig.handle.emit(Notice(text="hello"))
         await rest(pilot)
         assert "Tab conversation" in rig.hints
+
+
+async def test_a_list_is_moved_in_without_the_arrows():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        options = rig.app.screen.query_one(OptionList)
+        await pilot.press("ctrl+j", "ctrl+j", "ctrl+k")
+        assert options.highlighted == 1
+        await pilot.press("escape")

@@ -38,6 +38,8 @@ _OWN_ROWS = 20
 
 # A command of the person's has an id of this kind, and its text ends with how it ended.
 _OWN_CALL = "user-"
+# What these show while they run is progress; their text says all that it came to.
+_TOLD_AT_THE_END = ("bench",)
 _ENDING = re.compile(r"\n?(exit code (\d+)[^\n]*)\s*\Z")
 _NO_OUTPUT = "(no output)"
 
@@ -85,6 +87,8 @@ class ToolCard(Block):
         self.text = event.text
         self.diffs = event.diffs
         self._changes = None
+        if self.is_own and self.tool in _TOLD_AT_THE_END:
+            self._output = []
         ending = _ENDING.search(event.text) if self.is_own else None
         if ending is not None:
             self.text = event.text[: ending.start()]

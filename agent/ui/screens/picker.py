@@ -27,6 +27,9 @@ class PickerScreen(ModalScreen[Choice | None]):
         Binding("escape,ctrl+c", "leave", "Back"),
         Binding("down,ctrl+n", "move(1)", show=False),
         Binding("up,ctrl+p", "move(-1)", show=False),
+        # Letters narrow the list, so these two move in it. The field would take the second for itself.
+        Binding("ctrl+j", "move(1)", show=False, priority=True),
+        Binding("ctrl+k", "move(-1)", show=False, priority=True),
     ]
 
     def __init__(self, title: str, choices: Sequence[Choice], query: str = "") -> None:
