@@ -18,6 +18,7 @@ from agent.core.handle import Answer, SessionHandle
 
 _INVALID_REQUEST = -32600
 _SERVER_FAILED = -32603
+_LAST_WORDS_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
 
@@ -78,6 +79,9 @@ class EditorSession:
         self.cancel()
         await self.handle.close()
         if self._pump is not None:
+            # An editor that reads nothing any more is not waited for.
+            await asyncio.wait({self._pump}, timeout=_LAST_WORDS_SECONDS)
+            self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
         for question in self._questions.values():
             question.cancel()

@@ -1,6 +1,8 @@
 """Sessions of an editor: several at once, loaded, resumed, forked, listed; servers that it brings."""
 
 import asyncio
+import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +12,9 @@ import pytest
 from acp import RequestError
 from acp.schema import EnvVariable, McpServerStdio
 
-from tests.acp.editor import ROOT, editing
+from agent.acp.server import serve
+from agent.app.acp import EditorHost
+from tests.acp.editor import PATIENCE_SECONDS, ROOT, editing
 from tests.conftest import StartServer
 from tests.fakes.script import Step, StepLike, call
 
@@ -109,7 +113,27 @@ async def test_an_mcp_server_of_the_editor_is_used(use: StartServer, work: Path)
     assert "from-the-editor" in str(server.chats[0].body["tools"])
 
 
-async def test_what_cannot_be_opened_is_refused_in_one_line(work: Path):
+async def test_an_editor_that_reads_nothing_keeps_nothing_alive(use: StartServer, work: Path):
+    server = use({"text": "many words " * 20_000, "fault": "pings"})
+    source, to_agent = os.pipe()
+    from_agent, sink = os.pipe()
+    agent = asyncio.create_task(serve(EditorHost(), source, sink, asyncio.Event()))
+    new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": str(work), "mcpServers": []}}
+    os.write(to_agent, json.dumps(new).encode() + b"\n")
+    answer = await asyncio.to_thread(os.read, from_agent, 1 << 16)
+    session = json.loads(answer.splitlines()[0])["result"]["sessionId"]
+    words = [{"type": "text", "text": "Go"}]
+    prompt = {"id": 2, "method": "session/prompt", "params": {"sessionId": session, "prompt": words}}
+    os.write(to_agent, json.dumps(prompt).encode() + b"\n")
+    await asyncio.to_thread(server.wait_for_chats, 1, PATIENCE_SECONDS)
+    os.close(to_agent)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await agent
+    assert await asyncio.to_thread(server.chats[0].ended.wait, PATIENCE_SECONDS)
+    os.close(from_agent)
+
+
+async def test_what_cannot_be_opened_is_refused_in_one_line(work: Path, monkeypatch: pytest.MonkeyPatch):
     async with editing(work) as editor:
         await editor.agent.initialize(protocol_version=1)
         for name in ("last", "20200101-000000-abcd", "../../x", ""):
@@ -120,4 +144,8 @@ async def test_what_cannot_be_opened_is_refused_in_one_line(work: Path):
         with pytest.raises(RequestError, match="is not a folder"):
             await editor.agent.new_session(cwd=str(work / "gone"), mcp_servers=[])
         listed = await editor.agent.list_sessions(cwd=str(work))
+        monkeypatch.setenv("AGENT_PROFILE", "nothing-of-this-name")
+        with pytest.raises(RequestError, match="nothing-of-this-name") as refused:
+            await editor.agent.new_session(cwd=str(work), mcp_servers=[])
+    assert "\n" not in str(refused.value)
     assert listed.sessions == []
