@@ -12,6 +12,7 @@ from agent.core.limits import (
     ContextBudget,
     Guard,
     RepetitionGuard,
+    SharedLimits,
     StepLimit,
     Stop,
     TimeLimit,
@@ -19,7 +20,9 @@ from agent.core.limits import (
     TurnState,
 )
 from agent.core.loop import Conversation
+from agent.core.messages import ToolCall
 from agent.core.model import ModelItem
+from agent.core.stats import StepStats
 from agent.core.tool import ToolContext, ToolResult
 from tests.core.rig import FakeCheck, FakeTool, editing, of_type, services_of, turn, types, waiting
 from tests.fakes.scripted_model import Answer, ScriptedModel, act, bad, call, figures, say
@@ -235,3 +238,50 @@ def test_looking_twice_at_the_same_step_counts_its_calls_once():
 def test_a_solved_attempt_may_still_finish():
     limit = AttemptLimit(3, solved=lambda: True)
     assert limit.check(TurnState(steps=5)) is None
+
+
+async def test_a_call_that_fails_again_is_a_circle_whatever_the_error_says():
+    guard, state = RepetitionGuard(), TurnState()
+    stops = []
+    for number in range(3):
+        state.begin_step()
+        state.calls = (ToolCall("id", "edit", {"old": "x"}, ""),)
+        state.results["id"] = f"error {number}"
+        state.failed.add("id")
+        stops.append(guard.check(state))
+
+    assert stops[:2] == [None, None]
+    assert stops[2] is not None
+
+
+def at(steps: int, tokens: int = 0) -> TurnState:
+    return TurnState(steps=steps, stats=[StepStats(decoded_tokens=tokens)])
+
+
+def test_sub_agent_gets_half_of_the_steps_and_tokens_that_are_left():
+    shared = SharedLimits(20, 1000)
+    assert shared.check(at(4, 200)) is None
+    assert (shared.share_of_steps(), shared.share_of_tokens()) == (8, 400)
+    shared.spend(8, 400)
+    assert (shared.share_of_steps(), shared.share_of_tokens()) == (4, 200)
+
+
+def test_sub_agents_count_for_the_turn_that_they_work_for():
+    shared = SharedLimits(10, 1000, steps_before=2, tokens_before=100)
+    shared.spend(5, 700)
+    assert shared.check(at(2)) is None
+    by_steps, by_tokens = shared.check(at(3)), shared.check(at(1, 200))
+    assert by_steps is not None
+    assert by_steps.reason == "step_limit"
+    assert by_tokens is not None
+    assert by_tokens.reason == "token_limit"
+
+
+def test_turn_without_sub_agents_is_left_to_its_own_limits():
+    assert SharedLimits(2, 10).check(at(5, 100)) is None
+
+
+def test_last_step_cannot_be_given_away():
+    shared = SharedLimits(10, 0)
+    shared.check(at(9))
+    assert (shared.share_of_steps(), shared.share_of_tokens()) == (0, None)

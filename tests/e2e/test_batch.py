@@ -142,7 +142,9 @@ def test_worst_task_decides_the_exit_code_and_its_work_is_kept(
 
 def test_batch_goes_on_with_what_is_not_done(repository: Place, scripted_server: StartServer):
     server = scripted_server(
-        does_what_it_is_told, does_what_it_is_told, *[{"fault": "http_500"}] * 3, *[does_what_it_is_told] * 4
+        *[does_what_it_is_told] * 2,
+        {"fault": "http_500", "message": "out of memory", "times": 3},
+        *[does_what_it_is_told] * 4,
     )
     repository.use(server.url)
     first = batch(repository, "../a.md", "../b.md")
@@ -159,11 +161,11 @@ def test_batch_goes_on_with_what_is_not_done(repository: Place, scripted_server:
 def begin_and_hang(place: Place, scripted_server: StartServer) -> "subprocess.Popen[str]":
     """A batch whose first task is done and whose second has written its file and waits for the server."""
     server = scripted_server(
-        does_what_it_is_told, does_what_it_is_told, does_what_it_is_told, {"fault": "endless", "text": "x "}
+        does_what_it_is_told, does_what_it_is_told, does_what_it_is_told, {"fault": "pings"}
     )
     place.use(server.url)
     process = place.start("run", "../a.md", "../b.md", "--output", "json")
-    server.wait_for_chats(4, 60)
+    server.wait_for_chats(4, 120)
     return process
 
 

@@ -18,6 +18,13 @@ def test_first_request_without_its_task_is_short(protocol: str):
     assert 100 < count(render_prompt(first_request(protocol))) <= MOST_TOKENS
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_tool_for_sub_agents_costs_little_where_it_is_offered(protocol: str):
+    with_it = count(render_prompt(first_request(protocol, subagents=True)))
+    assert with_it <= MOST_TOKENS
+    assert with_it - count(render_prompt(first_request(protocol))) <= 120
+
+
 def test_schema_of_a_reply_is_short_too_although_it_is_no_part_of_the_prompt():
     request = first_request("constrained")
     schema = json.dumps(request["response_format"])
