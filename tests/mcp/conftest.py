@@ -1,5 +1,6 @@
 """Pools of fake servers, ended with the test."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -32,6 +33,15 @@ def is_alive(number: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Waits, half a minute at most, for what comes from another process."""
+    for _ in range(3000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("that never came")
 
 
 @pytest.fixture

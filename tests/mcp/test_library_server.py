@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from agent.core.errors import AgentError
+from agent.core.questions import Question, Reply
 from agent.mcp.adapter import as_result
 from agent.mcp.config import ServerSpec, parse_server
-from tests.mcp.conftest import PoolOf
+from agent.mcp.contents import as_document, as_prompt, nothing_kept
+from tests.mcp.conftest import PoolOf, until
 
 SERVER = Path(__file__).parents[1] / "fakes" / "mcp_library_server.py"
 PATHS = {"streamable-http": "mcp", "sse": "sse"}
@@ -68,9 +70,33 @@ async def serve() -> AsyncIterator[Serve]:
 async def test_tools_are_listed_and_called_in_every_transport(serve: Serve, pool_of: PoolOf, kind: str):
     pool = pool_of(await serve(kind))
     listing = await pool.list_tools(["one"])
-    assert [tool.name for tool in listing.tools["one"]] == ["add", "long_text"]
+    assert [tool.name for tool in listing.tools["one"]] == ["add", "long_text", "greet", "grow"]
     result = await pool.call("one", "add", {"a": 1, "b": 2}, lambda _: None)
     assert as_result("one", result).model_text == "[data from the MCP server one]\n3"
+    assert as_prompt(await pool.get_prompt("one", "review", {"code": "x = 1"})) == "Review x = 1"
+    assert as_document(await pool.read_resource("one", "memo://today"), nothing_kept) == "Buy milk."
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+async def test_question_within_a_call_is_answered_in_the_newest_revision(serve: Serve, pool_of: PoolOf):
+    async def ask(question: Question) -> Reply:
+        return Reply("accept", {"name": f"whoever was asked {question.text!r}"})
+
+    pool = pool_of(await serve("stdio"), ask=ask)
+    result = await pool.call("one", "greet", {}, lambda _: None)
+    assert result.content[0].text == "Hello whoever was asked 'Who are you?'"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("kind", ["stdio", "streamable-http"])
+async def test_change_of_the_list_is_heard_in_the_newest_revision(serve: Serve, pool_of: PoolOf, kind: str):
+    pool = pool_of(await serve(kind))
+    await pool.call("one", "grow", {}, lambda _: None)
+    await until(lambda: pool.has_changed("one"))
+    listing = await pool.list_tools(["one"])
+    assert "more" in [tool.name for tool in listing.tools["one"]]
 
 
 @pytest.mark.slow

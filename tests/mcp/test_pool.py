@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,13 @@ from agent.core.errors import AgentError
 from agent.mcp.adapter import as_result, offered_tools
 from agent.mcp.config import parse_server
 from agent.mcp.log import LARGEST_BYTES, ServerLog, log_of
-from tests.mcp.conftest import PoolOf, fake_server, is_alive
+from tests.mcp.conftest import PoolOf, fake_server, is_alive, until
 
 HELLO = {"text": "hello"}
 
 
 def silent(_: str) -> None:
     pass
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("that never came")
 
 
 async def called(pool: Any, tool: str, server: str = "one") -> str:
