@@ -1,0 +1,85 @@
+"""The sandbox of a session as its settings want it, and how the person's mode decides about commands."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.app.confining import homes, required_or_refused, sandbox_for
+from agent.app.workbench import mode_for
+from agent.config.layers import Layer, Origin
+from agent.config.load import guarded_keys
+from agent.config.model import SandboxSettings, Settings
+from agent.core.confinement import ConfinementError
+from agent.resources import config_folder, state_folder
+from agent.sandbox.probed import Probed
+
+
+@pytest.mark.parametrize(
+    ("network", "unattended", "expected"),
+    [("auto", True, False), ("auto", False, True), ("allow", True, True), ("off", False, False)],
+)
+def test_the_network_is_off_where_nobody_watches_unless_the_settings_decide(
+    tmp_path: Path, network: str, unattended: bool, expected: bool
+):
+    settings = Settings(sandbox=SandboxSettings.model_validate({"network": network}))
+    sandbox = sandbox_for(tmp_path, settings, {}, unattended=lambda: unattended)
+    assert sandbox.network() is expected
+
+
+def test_settings_and_state_of_the_program_are_hidden(tmp_path: Path):
+    sandbox = sandbox_for(tmp_path, Settings(), {}, unattended=lambda: True)
+    assert sandbox.wishes.private == (config_folder(), state_folder())
+
+
+def test_folders_of_the_settings_are_taken_from_the_workspace_and_the_home(tmp_path: Path):
+    settings = Settings(sandbox=SandboxSettings(writable=("~/.gradle", "sub"), hidden=("secret",)))
+    wishes = sandbox_for(tmp_path, settings, {}, unattended=lambda: True).wishes
+    assert wishes.writable == (Path.home() / ".gradle", tmp_path / "sub")
+    assert wishes.hidden == (tmp_path / "secret",)
+
+
+def test_secrets_are_looked_for_in_both_home_folders(tmp_path: Path):
+    assert homes({"HOME": str(tmp_path)})[0] == tmp_path
+    assert homes({}) == homes({"HOME": "relative"})
+
+
+async def test_a_session_that_demands_a_sandbox_does_not_begin_without_one(tmp_path: Path):
+    settings = Settings(sandbox=SandboxSettings(mode="required"))
+    sandbox = sandbox_for(tmp_path, settings, {}, unattended=lambda: True)
+    sandbox.find = lambda: Probed("none", reasons=("bubblewrap: not installed",))
+    with pytest.raises(ConfinementError) as refused:
+        await required_or_refused(sandbox)
+    assert "bubblewrap: not installed" in str(refused.value)
+    assert "sandbox.mode" in refused.value.hint
+
+
+def test_commands_in_the_sandbox_are_judged_as_in_auto_where_the_person_wants_it():
+    assert mode_for("shell", "ask", confined=True) == "auto"
+    assert mode_for("shell", "ask", confined=False) == "ask"
+    assert mode_for("write", "ask", confined=True) == "ask"
+    assert mode_for("shell", "plan", confined=True) == "plan"
+
+
+def layer(**values: object) -> Layer:
+    found = {f"sandbox.{name}": value for name, value in values.items()}
+    return Layer(found, {key: Origin("project") for key in found})
+
+
+@pytest.mark.parametrize(
+    ("project", "own", "guarded"),
+    [
+        ({"mode": "off"}, {}, True),
+        ({"mode": "required"}, {}, False),
+        ({"mode": "auto"}, {"mode": "required"}, True),
+        ({"network": "allow"}, {}, True),
+        ({"network": "off"}, {}, False),
+        ({"auto_allow": True}, {}, True),
+        ({"auto_allow": False}, {"auto_allow": True}, False),
+        ({"writable": ("/",)}, {}, True),
+        ({"writable": ("~/x",)}, {"writable": ("~/x", "~/y")}, False),
+        ({"hidden": ("private",)}, {}, False),
+        ({"hidden": ()}, {"hidden": ("private",)}, True),
+    ],
+)
+def test_a_project_makes_the_sandbox_stricter_and_not_looser(project, own, guarded: bool):
+    assert bool(guarded_keys(layer(**project), layer(**own))) is guarded
