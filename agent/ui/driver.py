@@ -1,5 +1,6 @@
 """The terminal, which may go away at any moment: a closed window, a broken ssh connection, a stopped job."""
 
+from io import TextIOWrapper
 from typing import IO, Any, cast
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -36,6 +37,10 @@ class LastingDriver(LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        if isinstance(self._file, TextIOWrapper):
+            # Keys are read as UTF-8 whatever the locale says. Under another one each line and mark would be
+            # written as its escaped number, six cells instead of one.
+            self._file.reconfigure(encoding="utf-8", errors="replace")
         self._file = cast("IO[str]", _UntilItIsGone(self._file))
 
     def _sigcont_application(self, *arguments: Any) -> None:
