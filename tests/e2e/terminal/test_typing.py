@@ -63,7 +63,7 @@ def test_the_command_menu_narrows_and_runs_what_is_chosen(
     screen.press(ESCAPE)
     screen.until("Ask for something")
     screen.press(F2)
-    screen.until("no turn")
+    screen.until("No turn has finished yet")
     screen.press(ESCAPE)
     screen.until("Ask for something")
 
@@ -88,7 +88,7 @@ def test_what_was_sent_is_found_again_in_the_next_session(
     other.press(DOWN, DOWN)
     other.until(lambda: other.prompt == "")
     other.press(CONTROL_R)
-    other.until("Esc")
+    other.until("Type to narrow")
     other.press("silv")
     other.until(lambda: "/quit" not in other.text and "Polish the silver" in other.text)
     other.press(ENTER)
