@@ -1,6 +1,6 @@
 """Linked work trees: a folder and a branch of its own for each of several tasks in one repository.
 
-Whoever asks for one owns it. The person's checkout, its index and its branch are not touched, and nothing
+Whoever asks for one owns it. The person's checkout, its index and its branch are not touched, and no work
 that is not committed is ever removed.
 """
 
@@ -63,6 +63,8 @@ def is_worktree(folder: Path) -> bool:
 def remove_worktree(root: Path, folder: Path) -> bool:
     """Removes a work tree that holds nothing that is not committed; its branch stays.
 
+    One whose folder is gone already is forgotten, so that its branch can be used elsewhere.
+
     Returns:
         Whether it is gone. Files that git ignores do not keep it.
     """
@@ -71,9 +73,9 @@ def remove_worktree(root: Path, folder: Path) -> bool:
     return answer.code == 0
 
 
-def forget_lost_worktrees(root: Path) -> None:
-    """Has git forget work trees whose folder is gone."""
-    ask(root, ["worktree", "prune"])
+def discard_unused_worktree(root: Path, folder: Path) -> None:
+    """Removes a work tree of ours in which nothing was begun, also one that was only half made."""
+    ask(root, ["worktree", "remove", "--force", "--force", str(folder)], seconds=_CHECKOUT_SECONDS)
 
 
 def commit_everything(folder: Path, message: str) -> str | None:

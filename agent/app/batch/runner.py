@@ -25,7 +25,7 @@ from agent.repo.git import inspect
 from agent.repo.worktrees import (
     add_worktree,
     commit_everything,
-    forget_lost_worktrees,
+    discard_unused_worktree,
     is_worktree,
     remove_worktree,
 )
@@ -152,26 +152,36 @@ class BatchRunner:
         )
 
     async def _worktree_for(self, entry: TaskEntry) -> None:
-        """A new work tree, or the one that an earlier run has left, with what was in it committed."""
+        """A new work tree, or the one that an earlier run has left, with what was in it committed.
+
+        One that was not yet begun to be used may be half made: what it lacks was not deleted by anybody.
+        """
         root, folder = Path(self.record.root), Path(entry.worktree)
         async with self._making:
-            usable = await in_background(lambda: is_worktree(folder))
-            if usable:
+            if entry.kept and await in_background(lambda: is_worktree(folder)):
                 left = f"Unfinished work on {entry.name}"
                 saved = await in_background(lambda: commit_everything(folder, left))
                 if saved:
                     self.say(f"{entry.name}: goes on from what was left, which is committed as {saved[:10]}")
             else:
+                await in_background(lambda: self._make_room(entry))
                 folder = _free_folder(folder)
                 entry.worktree = str(folder)
                 ensure_private_folder(folder.parent)
-                await in_background(lambda: forget_lost_worktrees(root))
                 await in_background(lambda: add_worktree(root, folder, entry.branch, self.record.commit))
         if self.record.subfolder and not (folder / self.record.subfolder).is_dir():
             raise AgentError(f"the folder {self.record.subfolder} is not in the commit that tasks start from")
         entry.state, entry.kept = "running", True
         self.record.save()
         self.say(f"{entry.name}: begins on the branch {entry.branch}")
+
+    def _make_room(self, entry: TaskEntry) -> None:
+        """So that the branch can be checked out again."""
+        root, folder = Path(self.record.root), Path(entry.worktree)
+        if not folder.exists():
+            remove_worktree(root, folder)
+        elif not entry.kept:
+            discard_unused_worktree(root, folder)
 
     async def _put_away(self, entry: TaskEntry) -> None:
         """Removes the work tree of a task that is done, unless something in it is not committed."""
