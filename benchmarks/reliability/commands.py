@@ -64,7 +64,7 @@ def rules_against(program: str) -> Rules:
     return parse_rules(allow=(*others, *_HARMLESS), deny=(f"shell({program} *)",))
 
 
-def measure(count: int, seed: int) -> dict[str, Any]:
+def run(count: int, seed: int) -> dict[str, Any]:
     """Compares `count` lines. Figures: how many were understood, allowed, started something, and got past."""
     source = random.Random(seed)
     against = {program: rules_against(program) for program in PROGRAMS}
@@ -95,13 +95,11 @@ def measure(count: int, seed: int) -> dict[str, Any]:
                 sys.stderr.write(f"{number} lines, {len(bypasses)} bypasses\n")
     return {
         "lines": count,
-        "seed": seed,
         "understood": understood,
         "allowed": allowed,
         "started something": started_any,
-        "bypasses": len(bypasses),
+        "failures": len(bypasses),
         "examples": bypasses[:20],
-        "passed": not bypasses,
     }
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from agent.permissions.gate import decide
-from benchmarks.reliability.commands import damaged, lines, measure, rules_against
+from benchmarks.reliability.commands import damaged, lines, rules_against, run
 
 
 @pytest.mark.timeout(120)
 def test_no_generated_line_gets_past_the_rules():
-    found = measure(150, seed=7)
+    found = run(150, seed=7)
     assert found["examples"] == []
-    assert found["passed"]
+    assert found["failures"] == 0
     assert found["understood"] > 30
     assert found["started something"] > 15
 
