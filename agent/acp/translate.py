@@ -20,6 +20,7 @@ from acp.helpers import (
 from acp.schema import StopReason, ToolCallStatus, UsageUpdate
 
 from agent.acp import cards
+from agent.acp.waiting import Waiting
 from agent.core.events import (
     ApprovalRequest,
     ApprovalSettled,
@@ -30,11 +31,14 @@ from agent.core.events import (
     Event,
     ModeChanged,
     Notice,
+    Prefill,
     ReasoningDelta,
     Retry,
     ServerState,
+    StepFinished,
     StepStarted,
     TextDelta,
+    ToolCallDelta,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -57,6 +61,7 @@ STOP_REASONS: dict[TurnReason, StopReason] = {
 }
 """How a turn ended, in the words of the protocol; what is not here is `end_turn`."""
 
+_END_A_WAIT = (TextDelta, ReasoningDelta, StepFinished, ToolStarted, TurnFinished)
 _SECONDS_BETWEEN_OUTPUT = 0.25
 _FINISH = "finish"
 # With constrained calls the whole reply is one call, which has a card of its own.
@@ -86,15 +91,23 @@ class Translator:
         self._told_at: dict[str, float] = {}
         self._asked: dict[str, str] = {}
         self._open: dict[str, None] = {}
+        self._waiting = Waiting(clock, self._next_id)
 
     def live(self, event: Event) -> list[Update]:
         """What an editor is told of an event that happens now."""
+        if isinstance(event, Prefill | ToolCallDelta):
+            return list(self._waiting.note(event))
+        ended = self._waiting.end() if isinstance(event, _END_A_WAIT) else []
+        return [*ended, *self._shown(event)]
+
+    def _shown(self, event: Event) -> list[Update]:
         match event:
             case TextDelta():
                 return self._text(event.text)
             case ReasoningDelta():
                 return [update_agent_thought_text(event.text)]
             case StepStarted():
+                self._waiting.begin()
                 self._needs_gap = bool(self._said)
                 return []
             case ToolStarted() | ToolOutput() | ToolFinished():
