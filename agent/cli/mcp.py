@@ -159,7 +159,11 @@ def add_server(arguments: argparse.Namespace) -> int:
                 raise UsageError(f"--{'env' if key == 'env' else 'header'} takes NAME=VALUE")
         if pairs:
             table[key] = dict(pair.split("=", 1) for pair in pairs)
-    parse_server(arguments.name, table, "the command line")
+    spec = parse_server(arguments.name, table, "the command line")
+    if spec.transport == "stdio" and arguments.header:
+        raise UsageError("--header is for a server at an address", "a program gets its keys with --env")
+    if spec.transport != "stdio" and arguments.env:
+        raise UsageError("--env is for a program", "a server at an address gets its keys with --header")
     path = set_server(arguments.name, {key: value for key, value in table.items() if value}, os.environ)
     print(f"{arguments.name} is written to {path}", file=sys.stderr)
     code = 0 if arguments.no_test else _test(arguments.name)
@@ -171,6 +175,7 @@ def add_server(arguments: argparse.Namespace) -> int:
 def get_server(arguments: argparse.Namespace) -> int:
     """Prints how a server is configured, names of variables without values, and its tools."""
     from agent.app.mcp_admin import known_tools, server_named
+    from agent.app.mcp_sign_in import is_signed_in
 
     spec = server_named(Path.cwd(), arguments.name)
     print(f"{spec.name}: {spec.transport}, {spec.summary}")
@@ -183,6 +188,8 @@ def get_server(arguments: argparse.Namespace) -> int:
         if values:
             print(f"  {label}: {', '.join(values)}")
     print(f"  start {spec.start_seconds:g} s, call {spec.call_seconds:g} s, from {spec.source}")
+    if is_signed_in(spec):
+        print(f"  signed in; `agent mcp logout {spec.name}` forgets that")
     known = known_tools(spec)
     if known is None:
         print(f"its tools are not known yet; `agent mcp test {spec.name}` asks it", file=sys.stderr)
@@ -195,10 +202,13 @@ def remove_server(arguments: argparse.Namespace) -> int:
     """Takes a server out of the person's file."""
     import os
 
+    from agent.app.mcp_sign_in import sign_out
     from agent.config.mcp_edit import remove_server as remove
 
     path = remove(arguments.name, os.environ)
     print(f"{arguments.name} is gone from {path}", file=sys.stderr)
+    if sign_out(arguments.name):
+        print("the sign-in to it is forgotten, too", file=sys.stderr)
     return 0
 
 

@@ -2,11 +2,16 @@
 
 import json
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agent.cli.main import run
+from tests.fakes.oauth_mcp_server import oauth_mcp_server, visit
 from tests.mcp.conftest import SERVER
 
 
@@ -64,6 +69,45 @@ def test_values_of_secrets_are_never_shown(home: Path, capsys: pytest.CaptureFix
     assert "KEY" in shown.out
 
 
+def test_signing_in_from_the_command_line_and_removing_the_server_forgets_it(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "stdin", None)
+    with oauth_mcp_server() as server:
+        assert run(["mcp", "add", "one", "--url", server.mcp_url]) == 1
+        assert "hint: `agent mcp login one` signs in" in capsys.readouterr().err
+        with visiting(capsys):
+            assert run(["mcp", "login", "one"]) == 0
+        assert run(["mcp", "test", "one"]) == 0
+        assert run(["mcp", "get", "one"]) == 0
+        assert "signed in; `agent mcp logout one` forgets that" in capsys.readouterr().out
+        assert run(["mcp", "remove", "one"]) == 0
+        assert "the sign-in to it is forgotten, too" in capsys.readouterr().err
+    assert not list((home / "data").rglob("*.json"))
+
+
+@contextmanager
+def visiting(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """A person who opens the address that is printed, as soon as it is there."""
+    said: list[str] = []
+
+    def look() -> None:
+        for _ in range(3000):
+            said.append(capsys.readouterr().err)
+            found = [line for line in "".join(said).splitlines() if "/authorize?" in line]
+            if found and "It leads back" in "".join(said):
+                visit(found[0])
+                return
+            time.sleep(0.02)
+
+    person = threading.Thread(target=look)
+    person.start()
+    yield
+    person.join()
+
+
 def test_removing_keeps_the_rest_of_the_file(home: Path):
     (home / "config").mkdir()
     file = home / "config" / "config.toml"
@@ -87,6 +131,10 @@ def test_removing_keeps_the_rest_of_the_file(home: Path):
         ["add", "one", "--url", "ftp://x"],
         ["add", "one", "--url", "https://x", "--", "y"],
         ["add", "one", "--env", "KEY", "--", "x"],
+        ["add", "one", "--header", "A=b", "--", "x"],
+        ["add", "one", "--env", "A=b", "--url", "https://x"],
+        ["login", "none"],
+        ["logout", "../x"],
         ["get", "none"],
         ["remove", "none"],
         ["test", "none"],
