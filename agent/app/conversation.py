@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from agent.app.delegation import offers_subagents, subagent_rules
 from agent.app.extensions import load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
+from agent.app.slash import spelled_out
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
@@ -27,6 +28,7 @@ from agent.llm.client import ChatModel, Recover
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
+from agent.permissions.rules import Rule
 from agent.resources import config_folder, state_folder
 from agent.sandbox.commands import Sandbox
 from agent.server.profile import Profile
@@ -89,9 +91,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     """Runs the check once to see how things stand, and words the first message with it."""
     profile, settings = setting.profile, setting.settings
     helped = offers_subagents(profile, settings)
-    built_in, shell = tools_for(
-        setting.authorship, subagents=helped, edit_form=profile.model_card.edit_form
-    )
+    built_in, shell = tools_for(setting.authorship, subagents=helped, edit_form=profile.model_card.edit_form)
     environment = tool_environment(setting.key_variables)
     sandbox = sandbox_for(
         setting.workspace, settings, environment, unattended=lambda: True, readable=(setting.spill_folder,)
@@ -106,6 +106,10 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         emit=emit,
         confinement=sandbox,
     )
+    granted: list[Rule] = []
+    extensions.shelf.grant = granted.extend
+    # What the task is about stands in its own words, not in those of a skill.
+    worded = replace(task, text=await spelled_out(task.text, extensions))
     mcp = await open_mcp(setting.workspace, settings, environment=environment, emit=emit)
     tools = extensions.with_tools(mcp.with_tools(built_in))
     protocol = protocol_named(setting.protocol, tools)
@@ -125,6 +129,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     gate.confined = settings.sandbox.auto_allow and await sandbox.in_force()
     gate.rules += tool_rules(extensions.shelf) + mcp.rules + subagent_rules(helped)
     extensions.shelf.grant = gate.grant
+    gate.grant(tuple(granted))
     window = setting.endpoint.context_tokens
     opening = await extensions.opening(task.text, context_tokens=window, listing=briefing.listing)
     bench = Workbench(
@@ -142,13 +147,14 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         deadline=setting.deadline,
         cancel=setting.cancel,
         extensions=extensions,
+        tools_of_skill=frozenset(rule.tool for rule in granted),
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
     guide = bench.guide()
     return OpenConversation(
         system_text=protocol.system_text(system_prompt()),
         prompt="\n\n".join(
-            filter(None, [opening, briefing.message(task, baseline), guide.cue() if guide else ""])
+            filter(None, [opening, briefing.message(worded, baseline), guide.cue() if guide else ""])
         ),
         bench=bench,
         shell=shell,

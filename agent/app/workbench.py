@@ -23,6 +23,7 @@ from agent.core.limits import (
     TimeLimit,
     TokenLimit,
 )
+from agent.core.narrow_guide import NarrowGuide
 from agent.core.stats import StepStats
 from agent.core.tool import Access, Tool, ToolContext
 from agent.core.turn import TurnServices
@@ -107,6 +108,7 @@ class Workbench:
     deadline: TimeLimit
     cancel: asyncio.Event
     extensions: Extensions
+    tools_of_skill: frozenset[str] = frozenset()
     secrets: tuple[str, ...] = ()
 
     @property
@@ -146,10 +148,12 @@ class Workbench:
             cancel=self.cancel,
         )
 
-    def guide(self) -> SmallModelGuide | None:
+    def guide(self) -> SmallModelGuide | NarrowGuide | None:
         """A guide for a model whose card asks for one; only constrained calls can follow it."""
         if not self.card.guided:
             return None
+        if self.tools_of_skill:
+            return NarrowGuide(self.tools_of_skill)
         return SmallModelGuide([tool.name for tool in self.tools], self.surroundings)
 
     @property
@@ -163,7 +167,9 @@ class Workbench:
             most_steps, limits.max_tokens, steps_before=steps, tokens_before=spent.decoded_tokens
         )
 
-    def _guards(self, guide: SmallModelGuide | None, spent: StepStats, steps: int) -> list[Guard]:
+    def _guards(
+        self, guide: SmallModelGuide | NarrowGuide | None, spent: StepStats, steps: int
+    ) -> list[Guard]:
         limits = self.settings.limits
         guards: list[Guard] = [
             StepLimit(self.task.max_steps or limits.max_steps, steps),

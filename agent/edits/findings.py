@@ -16,8 +16,10 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # `a.py:3:5: text`, `a.py:3: text`, `a.ts(3,5): text`, `a.py:3:5 - text`, `error: Failed in a.py:3:5: text`
 _WITH_PATH = re.compile(
     r"(?:^|\s)(?P<path>(?=[^\s:(]*[A-Za-z])[^\s:(]+)(?::(?P<line>\d+)(?::\d+)?|\((?P<row>\d+)(?:,\d+)?\))"
-    r"(?::|\s-)\s*(?P<text>\S.*)$"
+    r"(?::|\s-)\s*(?P<text>(?!\d+$)\S.*)$"
 )
+# `  --> a.rs:3:5` below a line with the message
+_ARROW = re.compile(r"^\s*--> (?P<path>[^\s:]+):(?P<line>\d+):\d+$")
 # `[error] a.js: text (3:5)`
 _PLACE_LAST = re.compile(r"(?P<path>[^\s:]+): (?P<text>.*) \((?P<line>\d+):\d+\)$")
 # `  3:5  text` below a line that names the file
@@ -42,7 +44,8 @@ def findings_in(output: str, workspace: Path) -> tuple[Finding, ...]:
     """
     plain = _COLOUR.sub("", output).replace(f"{workspace}/", "")
     lines = [line for line in tidy(plain).split("\n") if line.strip()]
-    placed = [found for line in lines if (found := _placed(line)) is not None]
+    above = ["", *lines]
+    placed = [found for line, last in zip(lines, above, strict=False) if (found := _placed(line, last))]
     found = placed or [
         Finding(one_line(line, LONGEST_FINDING), _NUMBER.sub("#", " ".join(line.split()))) for line in lines
     ]
@@ -91,7 +94,10 @@ def changed_lines(before: str, after: str) -> range:
     return range(head + 1, max(head + 1, len(new) - tail) + 1)
 
 
-def _placed(line: str) -> Finding | None:
+def _placed(line: str, line_above: str) -> Finding | None:
+    arrow = _ARROW.match(line)
+    if arrow is not None:
+        line = f"{arrow['path']}:{arrow['line']}: {line_above.strip()}"
     found = _WITH_PATH.search(line) or _PLACE_LAST.search(line) or _WITHOUT_PATH.match(line)
     if found is None:
         return None

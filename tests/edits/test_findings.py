@@ -32,6 +32,11 @@ def test_line_of_a_checker_has_a_place(line: str):
     assert (found.text, found.line) == (" ".join(line.split()), 3)
 
 
+def test_place_below_its_message_is_put_together():
+    (found,) = findings_in("error: expected `;`\n  --> src/a.rs:3:5\n   |\n3  | let x = 1\n", HERE)
+    assert (found.text, found.line) == ("src/a.rs:3: error: expected `;`", 3)
+
+
 def test_own_folder_is_left_out_of_paths():
     assert texts("  /work/p/a.py:3:5 - error: no\n") == ["a.py:3:5 - error: no"]
 

@@ -1,0 +1,51 @@
+"""A task that begins with the name of a skill or custom command, as `agent run -p "/NAME words"`."""
+
+import json
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.e2e.conftest import Place
+from tests.fakes.script import call
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def first_message(server) -> str:
+    return server.chats[0].body["messages"][1]["content"]
+
+
+def test_skill_of_the_program_is_spelled_out(place: Place, scripted_server: StartServer):
+    server = scripted_server(call("finish", answer="Fix prices"))
+    place.use(server.url)
+    done = place.run("run", "-p", "/write-a-commit-message only shop.py", "--output", "json")
+    assert done.code == 0
+    assert "Use the skill write-a-commit-message." in first_message(server)
+    assert "git diff --staged" in first_message(server)
+    assert "only shop.py" in first_message(server)
+    assert json.loads(done.out)["answer"] == "Fix prices"
+
+
+def test_skill_of_the_person_may_use_what_it_asks_for(place: Place, scripted_server: StartServer):
+    text = "---\nname: make-it\ndescription: Makes it.\nallowed-tools: Bash(touch:*)\n---\nUse touch.\n"
+    folder = place.config / "skills/make-it"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(text)
+    place.use(scripted_server(call("shell", command="touch made"), call("finish", answer="Made.")).url)
+    assert place.run("run", "-p", "/make-it").code == 0
+    assert (place.workspace / "made").exists()
+
+
+def test_custom_command_gets_its_arguments(place: Place, scripted_server: StartServer):
+    place.write(".claude/commands/fix.md", "Mend $1 in $2.\n")
+    server = scripted_server(call("finish", answer="Done."))
+    place.use(server.url)
+    assert place.run("run", "-p", "/fix bug shop.py").code == 0
+    assert "Mend bug in shop.py." in first_message(server)
+
+
+def test_other_text_with_a_slash_stays_as_it_is(place: Place, scripted_server: StartServer):
+    server = scripted_server(call("finish", answer="Done."))
+    place.use(server.url)
+    assert place.run("run", "-p", "/etc/hosts is wrong").code == 0
+    assert "/etc/hosts is wrong" in first_message(server)
