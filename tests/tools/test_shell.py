@@ -20,7 +20,7 @@ def tool():
 @pytest.fixture
 def shell(tool: ShellTool, context: ToolContext):
     async def run(command: str, **options: int):
-        return await tool.run(ShellParams(command=command, **options), context)
+        return await tool.run(ShellParams.model_validate({"command": command, **options}), context)
 
     return run
 

@@ -10,6 +10,7 @@ from agent.core.tool import ToolContext
 from agent.permissions.gate import decide
 from agent.permissions.rules import parse_rules
 from tests.tools.shelling import Shell, opened
+from tools.shell import ShellParams
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ async def test_a_deny_rule_holds_in_the_folder_where_the_command_runs(shell: She
     rules = parse_rules(allow=[], ask=[], deny=["read(sub dir/private.txt)"])
     await shell("cd 'sub dir'")
 
-    meant = shell.tool.acts_as(shell.tool.params(command="cat private.txt"))
+    meant = shell.tool.acts_as(ShellParams(command="cat private.txt"))
 
     assert meant is not None
     tool, arguments = meant

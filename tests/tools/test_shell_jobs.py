@@ -7,6 +7,7 @@ import pytest
 
 from agent.core.tool import ToolContext
 from tests.tools.shelling import Shell, is_running, opened
+from tools.shell import ShellParams
 
 
 @pytest.fixture
@@ -85,14 +86,14 @@ async def test_a_job_that_is_not_there_is_an_error_with_those_that_are(shell: Sh
 
 @pytest.mark.parametrize("command", ["kill 1", "kill %1 && echo", "jobs | cat", "wait", "fg", "jobs -l; ls"])
 async def test_other_commands_that_begin_alike_are_left_to_bash(shell: Shell, command: str):
-    assert shell.tool.acts_as(shell.tool.params(command=command)) is None
+    assert shell.tool.acts_as(ShellParams(command=command)) is None
 
 
 @pytest.mark.parametrize(
     "command", ["jobs", "jobs 1", "jobs %1", "kill %1", "kill -9 %1", "fg %1", "wait %1"]
 )
 async def test_what_is_only_about_jobs_needs_no_permission_of_its_own(shell: Shell, command: str):
-    assert shell.tool.acts_as(shell.tool.params(command=command)) == (shell.tool, {"command": "true"})
+    assert shell.tool.acts_as(ShellParams(command=command)) == (shell.tool, {"command": "true"})
 
 
 async def test_jobs_end_with_the_session(shell: Shell, workspace: Path):

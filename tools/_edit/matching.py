@@ -71,7 +71,8 @@ def _tolerant_rungs(text: str, *old: str) -> Sequence[tuple[Level, Callable[[str
     rungs: list[tuple[Level, Callable[[str], str]]] = []
     first = next((line.strip(_SPACE) for part in old for line in part.split("\n") if line.strip(_SPACE)), "")
     if first in text:
-        rungs += [("trailing space", _without_trailing_space), ("indentation", _stripped)]
+        rungs.append(("trailing space", _without_trailing_space))
+        rungs.append(("indentation", _stripped))
     if not (text.isascii() and all(part.isascii() for part in old)):
         alike = LookAlikes()
         rungs.append(("look-alike characters", lambda line: alike.plain(line).strip()))
