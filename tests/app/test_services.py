@@ -73,9 +73,9 @@ async def test_a_persons_command_needs_no_permission_and_is_told_to_the_model(
         assert talk.of("tool_output")[0].text == "made\n"
         await talk.turn("Did you see?")
     assert not talk.of("approval_request")
-    assert messages_of(server)[1][-1]["content"] == (
-        "I ran `echo made > made; cat made` myself:\nmade\nexit code 0\n\nDid you see?"
-    )
+    told = messages_of(server)[1][-1]["content"]
+    assert told.startswith("I ran `echo made > made; cat made` myself:\nmade\nexit code 0\n\n")
+    assert told.endswith("\n\nDid you see?")
     assert extends(*messages_of(server))
 
 
