@@ -6,7 +6,7 @@ from typing import IO, Any, cast
 from textual.drivers.linux_driver import LinuxDriver
 
 
-class _UntilItIsGone:
+class UntilItIsGone:
     """Passes on to a terminal what it takes, and drops the rest.
 
     Textual writes in a thread behind a queue of limited length: if that thread died of a terminal that is
@@ -41,7 +41,7 @@ class LastingDriver(LinuxDriver):
             # Keys are read as UTF-8 whatever the locale says. Under another one each line and mark would be
             # written as its escaped number, six cells instead of one.
             self._file.reconfigure(encoding="utf-8", errors="replace")
-        self._file = cast("IO[str]", _UntilItIsGone(self._file))
+        self._file = cast("IO[str]", UntilItIsGone(self._file))
 
     def _sigcont_application(self, *arguments: Any) -> None:
         import termios
