@@ -50,6 +50,8 @@ def title_of(tool: str, arguments: Mapping[str, Any]) -> str:
             what = str(arguments.get("pattern") or arguments.get("query") or "")
             where = f" in {_plain(path)}" if path and path != "." else ""
             return f"{'Search' if tool == 'search' else 'Find'} {_code(what)}{where}"
+    if tool == "mcp_call" and arguments.get("name"):
+        return _plain(str(arguments["name"]))
     shown = ", ".join(f"{name}={value}" for name, value in arguments.items() if not isinstance(value, dict))
     return _plain(f"{tool} {shown}".rstrip())
 

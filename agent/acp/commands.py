@@ -117,8 +117,15 @@ async def _skills(handle: SessionHandle, _: str) -> str:
     return as_markdown(await handle.command("skills", {})) or "There is no skill here."
 
 
-async def _mcp(handle: SessionHandle, _: str) -> str:
-    return as_markdown(await handle.command("mcp", {})) or "No MCP server is configured."
+async def _mcp(handle: SessionHandle, argument: str) -> str:
+    if not argument:
+        report = await handle.command("mcp", {})
+        return as_markdown(report.servers) or "No MCP server is configured."
+    name, _, action = argument.partition(" ")
+    wanted = {"name": name, "action": action.strip()} if action.strip() else {"name": name}
+    detail = await handle.command("mcp", wanted)
+    tools = as_markdown([{"tool": tool, "description": said} for tool, said in detail.tools])
+    return "\n\n".join(part for part in (as_markdown([detail.row]), tools) if part)
 
 
 def as_markdown(rows: Sequence[Any]) -> str:
@@ -153,5 +160,5 @@ COMMANDS: tuple[Command, ...] = (
     Command("model", "go on with another profile", _model, "profile"),
     Command("server", "state of the model server; start or stop it", _server, "start or stop"),
     Command("skills", "skills that the model can use", _skills),
-    Command("mcp", "tools of the MCP servers of this session", _mcp),
+    Command("mcp", "MCP servers of this session; one by its name", _mcp, "server, and reconnect or disable"),
 )

@@ -18,6 +18,9 @@ from tests.acp.editor import PATIENCE_SECONDS, ROOT, editing
 from tests.conftest import StartServer
 from tests.fakes.script import Step, StepLike, call
 
+# A busy machine takes many seconds to load the libraries of models and of MCP.
+pytestmark = pytest.mark.timeout(180)
+
 
 async def test_a_loaded_session_is_told_again_and_goes_on(use: StartServer, work: Path):
     (work / "a.txt").write_text("one\n", "utf-8")
@@ -99,7 +102,9 @@ async def test_sessions_in_two_folders_run_at_the_same_time(use: StartServer, wo
 
 
 async def test_an_mcp_server_of_the_editor_is_used(use: StartServer, work: Path):
-    server = use(call("mcp_from-the-editor_echo", text="x"), "Ok.")
+    server = use(
+        call("mcp_find"), call("mcp_call", name="from-the-editor__echo", arguments={"text": "x"}), "Ok."
+    )
     given = McpServerStdio(
         name="from the editor",
         command=sys.executable,
@@ -109,7 +114,15 @@ async def test_an_mcp_server_of_the_editor_is_used(use: StartServer, work: Path)
     async with editing(work) as editor:
         await editor.agent.initialize(protocol_version=1)
         session = await editor.agent.new_session(cwd=str(work), mcp_servers=[given])
-        await editor.say(session.session_id, "Hi")
+        turn = asyncio.create_task(editor.say(session.session_id, "Hi"))
+        (await editor.question()).answer("once")
+        await turn
+        await editor.say(session.session_id, "/mcp")
+        await editor.say(session.session_id, "/mcp from-the-editor")
+        assert editor.text().count("| from-the-editor |") == 2
+        called = editor.cards()[-1]
+        assert (called["title"], called["status"]) == ("from-the-editor__echo", "completed")
+        assert "echo: x" in called["content"][0]["content"]["text"]
     assert "from-the-editor" in str(server.chats[0].body["tools"])
 
 

@@ -11,6 +11,8 @@ from tests.acp.editor import Editor, editing
 from tests.conftest import StartServer
 from tests.fakes.script import Step, call
 
+pytestmark = pytest.mark.timeout(180)
+
 
 def begun(editor: Editor, session: str, text: str) -> "asyncio.Task[Any]":
     return asyncio.create_task(editor.say(session, text))
