@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent.app.formatters import OwnFormatter
     from agent.app.mcp import ProjectFile
     from agent.app.skill_trust import OpenSkill
     from agent.config.load import ProjectConfig
-    from agent.edits.detect import OwnFormatter
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -60,11 +60,10 @@ def _list() -> int:
 
 def _content_of(entry: Path) -> bytes:
     """What an entry of the record of trust is about, as it is now. Raises OSError."""
-    from agent.app.formatters import fingerprint_of, is_about_formatters
+    from agent.app.formatters import fingerprint_of, is_about_formatters, own_formatters
     from agent.app.mcp import MCP_FILE
     from agent.app.skill_trust import skill_file
     from agent.config.load import project_config_file
-    from agent.edits.detect import own_formatters
 
     if is_about_formatters(entry):
         return fingerprint_of(own_formatters(entry.parent.parent))
