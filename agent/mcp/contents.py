@@ -97,7 +97,7 @@ def as_document(result: Any, keep: Keep) -> str:
 
 
 def as_prompt(result: Any) -> str:
-    """A server's `GetPromptResult` as one message of the person's; words put into the model's mouth are marked."""
+    """A server's `GetPromptResult` as one message of the person's; what it has the model say is marked."""
     parts: list[str] = []
     for message in result.messages[:MOST_BLOCKS]:
         text = described(message.content, nothing_kept).strip()

@@ -64,7 +64,8 @@ class Offer:
 async def list_offer(client: Any, seconds: float) -> Offer:
     """Asks a connected `mcp.Client` for everything, up to numbers that no honest server has.
 
-    `seconds` is the time that there is for all of it, which the caller holds it to. A failure about tools is raised as the library has it; one about the rest becomes a problem.
+    `seconds` is the time that there is for all of it, which the caller holds it to. A failure about tools is
+    raised as the library has it; one about the rest becomes a problem.
     """
     import anyio
 
