@@ -99,8 +99,9 @@ def made(chance: random.Random) -> Case:
     if kind == "loose":
         before, after = before.rstrip("\r\n") + "\n" if before else "", "\n" + after
         head = mark + broken + encoded(before)
-        data = head + encoded(f"    {old[:4]} \n") + encoded(after)
-        return Case(kind, stored, data, f"  {old[:4]}", f"  {new[:4]}", head)
+        old, new = (text.replace("\r", "").replace("\n", "")[:4] for text in (old, new))  # one line each
+        data = head + encoded(f"    {old} \n") + encoded(after)
+        return Case(kind, stored, data, f"  {old}", f"  {new}", head)
     if kind == "missing":
         return Case(kind, stored, data, old + "@5", new, None)
     if kind == "twice":
