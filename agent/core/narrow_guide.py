@@ -2,22 +2,33 @@
 
 from collections.abc import Collection
 
-from agent.core.events import Event, ToolFinished
+from agent.core.events import Event, ToolFinished, ToolStarted
 from agent.core.guide import Offer
 
 
 class NarrowGuide:
-    """Offers `tools`, and `finish` once one of them has worked: a small model likes to answer unseen."""
+    """Offers `tools`, and `finish` once one of them has worked: a small model likes to answer unseen.
+
+    One that makes a call a second time has seen all that it will look at, and is left nothing but to answer.
+    """
 
     def __init__(self, tools: Collection[str]) -> None:
         self._tools = frozenset(tools)
         self._has_looked = False
+        self._calls: set[str] = set()
+        self._repeats = False
 
     def observe(self, event: Event) -> None:
+        if isinstance(event, ToolStarted):
+            call = f"{event.tool} {sorted(event.arguments.items())}"
+            self._repeats = self._repeats or call in self._calls
+            self._calls.add(call)
         if isinstance(event, ToolFinished) and event.outcome == "ok":
             self._has_looked = True
 
     def offer(self) -> Offer:
+        if self._has_looked and self._repeats:
+            return Offer(tools=frozenset({"finish"}))
         return Offer(tools=self._tools | {"finish"} if self._has_looked else self._tools)
 
     def cue(self) -> str:

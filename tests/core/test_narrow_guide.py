@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.events import ToolFinished, ToolOutcome
+from agent.core.events import ToolFinished, ToolOutcome, ToolStarted
 from agent.core.narrow_guide import NarrowGuide
 
 
@@ -19,3 +19,12 @@ def test_work_may_end_once_a_tool_has_worked(outcome: ToolOutcome, may_end: bool
     guide = NarrowGuide(["shell", "read"])
     guide.observe(finished(outcome))
     assert ("finish" in (guide.offer().tools or ())) is may_end
+
+
+def test_model_that_asks_the_same_again_can_only_answer():
+    guide = NarrowGuide(["shell"])
+    for command in ("git diff", "git log", "git log"):
+        assert guide.offer().tools != {"finish"}
+        guide.observe(ToolStarted(call_id="1", tool="shell", arguments={"command": command}))
+        guide.observe(finished("ok"))
+    assert guide.offer().tools == {"finish"}
