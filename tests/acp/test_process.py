@@ -1,6 +1,7 @@
 """`agent acp` as editors start it: what is on its streams, how it ends, and what it leaves."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from acp import text_block
 
-from tests.acp.editor import PATIENCE_SECONDS, ROOT, Editor, editing, ended, environment, raw, start, started
+from tests.acp.editor import PATIENCE_SECONDS, ROOT, editing, ended, environment, raw, start, started
 from tests.conftest import StartServer
 from tests.fakes.script import Step, call
 
@@ -20,10 +21,14 @@ INITIALIZE = json.dumps(
 ).encode()
 
 
-async def number_in(editor: Editor) -> int:
-    """The number that a command shows first, which is a process."""
-    await editor.until("tool_call_update")
-    return int(editor.cards()[-1]["content"][0]["content"]["text"].strip("`\n").split()[0])
+def running(seconds: str) -> list[int]:
+    """The processes that sleep for so long. Their numbers in a sandbox would be others."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "cmdline").read_bytes().split(b"\0")[:2] == [b"sleep", seconds.encode()]:
+                found.append(int(folder.name))
+    return found
 
 
 async def test_only_the_protocol_is_on_stdout_and_bad_lines_are_answered(tmp_path: Path, work: Path):
@@ -79,15 +84,16 @@ async def test_a_whole_turn_with_a_question_over_the_pipes_of_a_process(
 async def test_nothing_is_left_running_when_the_editor_is_gone(
     use: StartServer, tmp_path: Path, work: Path, how: str
 ):
-    server = use(call("shell", command="echo $$; sleep 600"))
+    seconds = f"600.{os.getpid()}{len(how)}"
+    server = use(call("shell", command=f"echo up; sleep {seconds}; echo down"))
     home = environment(tmp_path, AGENT_SERVER_URL=server.url)
     is_eof = how == "its input ends"
     code = 0 if is_eof else 130
     async with started(home, "--mode", "auto", folder=work, code=code) as (editor, process):
         session = await editor.begin(work)
         turn = asyncio.create_task(editor.say(session, "Wait"))
-        shell = Path(f"/proc/{await number_in(editor)}")
-        assert shell.exists()
+        await editor.until("tool_call_update")
+        assert running(seconds)
         if is_eof:
             assert process.stdin is not None
             process.stdin.close()
@@ -95,18 +101,19 @@ async def test_nothing_is_left_running_when_the_editor_is_gone(
             process.terminate()
         await ended(process)
         assert (await turn).stop_reason == "cancelled"
-    assert not shell.exists()
+    assert not running(seconds)
 
 
 async def test_a_session_that_was_killed_can_be_loaded_and_goes_on(
     use: StartServer, tmp_path: Path, work: Path
 ):
-    server = use(call("shell", command="echo $$; exec sleep 600"), "Back again.")
+    seconds = f"600.{os.getpid()}0"
+    server = use(call("shell", command=f"echo up; sleep {seconds}; echo down"), "Back again.")
     home = environment(tmp_path, AGENT_SERVER_URL=server.url)
     async with started(home, "--mode", "auto", folder=work, code=None) as (editor, process):
         session = await editor.begin(work)
         turn = asyncio.create_task(editor.say(session, "Wait"))
-        left = await number_in(editor)
+        await editor.until("tool_call_update")
         process.kill()
         with pytest.raises(ConnectionError):
             await turn
@@ -117,7 +124,7 @@ async def test_a_session_that_was_killed_can_be_loaded_and_goes_on(
         answer = await editor.agent.prompt(session_id=session, prompt=[text_block("Go on")])
         assert answer.stop_reason == "end_turn"
         assert editor.text() == "Back again."
-    if Path(f"/proc/{left}").exists():
+    for left in running(seconds):
         os.kill(left, signal.SIGKILL)
 
 
