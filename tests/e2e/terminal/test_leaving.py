@@ -1,12 +1,14 @@
 """How the interface ends, and what it leaves behind: a terminal as it was, no process, no lost text."""
 
 import os
+import select
 import signal
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import StartServer
-from tests.e2e.conftest import Place, is_running
+from tests.e2e.conftest import Place
 from tests.e2e.terminal.conftest import OpenTerminal, said
 from tests.e2e.terminal.rig import CONTROL_C, CONTROL_D, ENTER, Terminal
 from tests.fakes.script import call
@@ -14,11 +16,19 @@ from tests.fakes.script import call
 pytestmark = pytest.mark.timeout(180)
 
 
-def command_of_the_model(place: Place, screen: Terminal) -> int:
-    """The process id that the command wrote into `pid`."""
-    file = place.workspace / "pid"
-    screen.until(lambda: file.exists() and file.read_text("utf-8").strip())
-    return int(file.read_text("utf-8"))
+def end_of_the_pipe(gate: Path, screen: Terminal) -> int:
+    """The end for writing, as soon as a command of the model reads at the other."""
+    found: list[int] = []
+
+    def is_read() -> bool:
+        try:
+            found.append(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    screen.until(is_read)
+    return found[0]
 
 
 @pytest.mark.parametrize("keys", [("/quit", ENTER), (CONTROL_D,), (CONTROL_C, CONTROL_C)])
@@ -59,13 +69,17 @@ def test_being_asked_to_end_leaves_in_order(
 def test_a_closed_terminal_ends_the_program_and_the_command_of_the_model(
     place: Place, scripted_server: StartServer, terminal: OpenTerminal
 ):
-    place.use(scripted_server(call("shell", command="echo $$ > pid; exec sleep 600")).url)
+    os.mkfifo(place.workspace / "gate")
+    place.use(scripted_server(call("shell", command="cat gate")).url)
     screen = terminal("--mode", "auto")
     screen.until_ready()
     screen.say("Wait")
-    command = command_of_the_model(place, screen)
+    pipe = end_of_the_pipe(place.workspace / "gate", screen)
     screen.hang_up()
-    assert not is_running(command)
+    nobody_reads = select.poll()
+    nobody_reads.register(pipe, 0)
+    assert nobody_reads.poll(60_000)
+    os.close(pipe)
 
 
 def test_a_killed_program_goes_on_with_its_conversation_and_what_was_typed(
