@@ -220,7 +220,7 @@ def test_branches_can_be_named(repository: Place, scripted_server: StartServer):
     assert batch(repository, "../a.md", "../b.md", "--branch", "fix").code == 0
     assert branches(repository.workspace) == ["fix/a", "fix/b", "main"]
     again = batch(repository, "../a.md", "../b.md", "--branch", "fix")
-    assert (again.code, again.complaint) == (2, "error: the branch fix/a exists already")
+    assert (again.code, again.complaint) == (2, "agent: the branch fix/a exists already")
 
 
 def test_tasks_of_one_name_get_branches_of_two(repository: Place, scripted_server: StartServer):
