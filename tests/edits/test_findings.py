@@ -6,7 +6,7 @@ import pytest
 
 from agent.edits.findings import changed_lines, findings_in, has_places, new_findings
 
-HERE = Path("/work/p")
+HERE = Path("/home/me/p")
 ALL = range(1, 100)
 
 
@@ -38,7 +38,7 @@ def test_place_below_its_message_is_put_together():
 
 
 def test_own_folder_is_left_out_of_paths():
-    assert texts("  /work/p/a.py:3:5 - error: no\n") == ["a.py:3:5 - error: no"]
+    assert texts("  /home/me/p/a.py:3:5 - error: no\n") == ["a.py:3:5 - error: no"]
 
 
 def test_colours_and_invisible_characters_are_left_out():
