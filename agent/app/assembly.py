@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent.app.approvals import PersonGate
 from agent.app.authorship import Authorship
+from agent.app.commanded import CommandWatch
 from agent.app.confining import required_or_refused, sandbox_for
 from agent.app.conversation import Setting, tools_for
 from agent.app.delegation import offers_subagents, subagent_rules
@@ -56,7 +57,8 @@ async def assemble(
     record = await asyncio.to_thread(
         open_record, workspace, profile=serving.profile.name, resume=resume, fork=fork, report=report
     )
-    authorship = Authorship(record.ledger)
+    watch = CommandWatch(record.ledger, record.store.folder, excluded=(state_folder(),), report=report)
+    authorship = Authorship(record.ledger, watch)
     helped = offers_subagents(serving.profile, loaded.settings)
     built_in, shell = tools_for(
         authorship, subagents=helped, edit_form=serving.profile.model_card.edit_form

@@ -1,14 +1,16 @@
 """What a run changed by its commands, as opposed to what a person changed in the meantime."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from agent.app.commanded import CommandWatch
 from agent.core.tool import Access, Tool, ToolContext, ToolResult
 from agent.core.verifier import Verdict
 from agent.session.ledger import SessionLedger
@@ -23,10 +25,12 @@ class Authorship:
     """Knows when commands of the model ran, so that a file can be told to be theirs by its time.
 
     The ledger knows what the tools wrote; a formatter or generator that the model starts writes files by
-    itself. `clock` gives nanoseconds of the same clock that files get their times from.
+    itself. `watch` keeps what such files were. `clock` gives nanoseconds of the same clock that files get
+    their times from.
     """
 
     ledger: SessionLedger
+    watch: CommandWatch | None = None
     clock: Callable[[], int] = time.time_ns
     _spans: list[tuple[int, int]] = field(default_factory=list)
 
@@ -39,6 +43,20 @@ class Authorship:
                 yield
             finally:
                 self._spans.append((began, self.clock()))
+
+    @asynccontextmanager
+    async def of_a_writing_command(self) -> AsyncIterator[None]:
+        """Around a command of the model that may write: what it does to files can be undone."""
+        if self.watch is None:
+            with self.of_a_command():
+                yield
+            return
+        await _to_its_end(self.watch.begin, self.watch.end)
+        try:
+            with self.of_a_command():
+                yield
+        finally:
+            await _to_its_end(self.watch.end)
 
     @contextmanager
     def of_the_check(self) -> Iterator[None]:
@@ -66,13 +84,16 @@ class OwnCommands:
     params: type[BaseModel]
     access: Access
 
-    def __init__(self, tool: Tool, authorship: Authorship) -> None:
+    def __init__(
+        self, tool: Tool, authorship: Authorship, *, only_reads: Callable[[str], bool] = lambda command: False
+    ) -> None:
         self.name = tool.name
         self.description = tool.description
         self.params = tool.params
         self.access = tool.access
         self._tool = tool
         self._authorship = authorship
+        self._only_reads = only_reads
 
     def acts_as(self, params: Any) -> tuple[Tool, Mapping[str, Any]] | ToolResult | None:
         """See `core.tool.CallsAnother`; None where the call is what it looks like."""
@@ -86,8 +107,24 @@ class OwnCommands:
             start_over()
 
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
-        with self._authorship.of_a_command():
+        command = getattr(params, "command", None)
+        if isinstance(command, str) and await asyncio.to_thread(self._only_reads, command):
+            with self._authorship.of_a_command():
+                return await self._tool.run(params, context)
+        async with self._authorship.of_a_writing_command():
             return await self._tool.run(params, context)
+
+
+async def _to_its_end(work: Callable[[], None], else_undo: Callable[[], None] | None = None) -> None:
+    """Runs `work` in a thread, to its end also when cancelled; then `else_undo` too."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        if else_undo is not None:
+            else_undo()
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ from agent.llm.client import ChatModel, Recover
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
-from agent.permissions.rules import Rule
+from agent.permissions.gate import decide
+from agent.permissions.rules import Rule, parse_rules
 from agent.resources import config_folder, state_folder
 from agent.sandbox.commands import Sandbox
 from agent.server.profile import Profile
@@ -174,7 +175,27 @@ def tools_for(
     if subagents:
         tools = (*tools[:-1], TaskTool(), *tools[-1:])
     shell = next(tool for tool in tools if isinstance(tool, ShellTool))
-    return tuple(OwnCommands(tool, authorship) if tool is shell else tool for tool in tools), shell
+    own = OwnCommands(shell, authorship, only_reads=_reads_only(authorship.ledger.workspace))
+    return tuple(own if tool is shell else tool for tool in tools), shell
+
+
+def _reads_only(workspace: Path) -> Callable[[str], bool]:
+    """Tells the commands that can change nothing: those that are allowed where only reading is."""
+
+    def reads_only(command: str) -> bool:
+        arguments = {"command": command}
+        decision = decide(
+            "shell",
+            "execute",
+            arguments,
+            workspace=workspace,
+            mode="plan",
+            rules=parse_rules(),
+            headless=True,
+        )
+        return decision.verdict == "allow"
+
+    return reads_only
 
 
 def _surroundings(

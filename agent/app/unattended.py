@@ -5,10 +5,12 @@ import os
 import time
 import traceback
 from dataclasses import replace
+from functools import partial
 
 from agent.app.authorship import Authorship
 from agent.app.background import start_in_background
 from agent.app.changes import Changes, commit_message, start_branch
+from agent.app.commanded import CommandWatch
 from agent.app.conversation import OpenConversation, Setting, model_for, open_conversation
 from agent.app.foreign import remarks
 from agent.app.job import Job
@@ -56,7 +58,14 @@ class UnattendedSession:
         self._endpoint = endpoint
         self._store = store
         self._ledger = SessionLedger(job.workspace, store.folder, report=self._warn)
-        self._authorship = Authorship(self._ledger)
+        loop = asyncio.get_running_loop()
+        watch = CommandWatch(
+            self._ledger,
+            store.folder,
+            excluded=(state_folder(),),
+            report=partial(loop.call_soon_threadsafe, self._warn),
+        )
+        self._authorship = Authorship(self._ledger, watch)
         self._before = RepoState(workspace=job.workspace)
         self._outcome = RunOutcome()
         self._steps: list[StepStats] = []

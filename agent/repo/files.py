@@ -18,7 +18,7 @@ _MOST_CANDIDATES = 2_000
 _IGNORE_FILE = ".gitignore"
 
 # Folders that are never work: other people's code, caches, version control.
-_SKIPPED_FOLDERS = frozenset(
+SKIPPED_FOLDERS = frozenset(
     {
         ".git",
         ".hg",
@@ -175,7 +175,7 @@ def _walk(root: Path, limit: int) -> list[str]:
                 continue
             if not is_folder:
                 files.append(name)
-            elif entry.name not in _SKIPPED_FOLDERS:
+            elif entry.name not in SKIPPED_FOLDERS:
                 waiting.append((name, rules))
     return files
 

@@ -133,7 +133,7 @@ def list_repo_files(folder: Path, limit: int) -> list[str] | None:
 def _inspect(workspace: Path, environment: Mapping[str, str], *, with_fingerprints: bool = True) -> RepoState:
     if not workspace.is_dir():
         return RepoState(workspace=workspace, problem=f"there is no folder {workspace}")
-    place = _locate(workspace, environment)
+    place = locate(workspace, environment)
     if place.problem or place.is_bare:
         return place
     # A configuration that came with the files could name programs as filters; status would start them.
@@ -164,8 +164,8 @@ def _inspect(workspace: Path, environment: Mapping[str, str], *, with_fingerprin
     )
 
 
-def _locate(workspace: Path, environment: Mapping[str, str]) -> RepoState:
-    """Where the repository is, without its status."""
+def locate(workspace: Path, environment: Mapping[str, str]) -> RepoState:
+    """Where the repository is, without its status. Waits for a git process."""
     questions = ["--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir"]
     answer = ask(
         workspace,

@@ -60,6 +60,8 @@ QUIET_VARIABLES = {
     "GIT_NO_LAZY_FETCH": "1",
 }
 
+_OTHER_INDEX = "AGENT_GIT_INDEX_FILE"
+
 _DEAF = (subprocess.DEVNULL, subprocess.DEVNULL)
 
 MISSING = "git is not installed or not on the PATH"
@@ -162,6 +164,8 @@ def child_environment(environment: Mapping[str, str], overrides: Iterable[tuple[
     child = {name: value for name, value in environment.items() if name not in FOREIGN_VARIABLES}
     child |= QUIET_VARIABLES
     child["GIT_OPTIONAL_LOCKS"] = "0"
+    if _OTHER_INDEX in child:
+        child["GIT_INDEX_FILE"] = child.pop(_OTHER_INDEX)
     return child | config_variables(child, overrides)
 
 
@@ -175,6 +179,23 @@ def config_variables(environment: Mapping[str, str], overrides: Iterable[tuple[s
         variables[f"GIT_CONFIG_VALUE_{number}"] = value
         variables["GIT_CONFIG_COUNT"] = str(number + 1)
     return variables
+
+
+def index_variables(index: Path) -> dict[str, str]:
+    """What to add to an environment for `ask` to look at another index than the repository's own."""
+    return {_OTHER_INDEX: str(index)}
+
+
+def start_talking(folder: Path, arguments: Sequence[str]) -> subprocess.Popen[bytes] | None:
+    """A git process to talk with over its pipes; None where there is no git. Close both, and wait for it."""
+    git = find_git(os.environ)
+    if git is None:
+        return None
+    try:
+        streams = (subprocess.PIPE, subprocess.DEVNULL)
+        return _start(git, folder, arguments, child_environment(os.environ, ()), streams=streams)
+    except OSError:
+        return None
 
 
 def _start(

@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 from agent.session.kept import contents_of, load_kept
-from agent.session.states import FileState, state_of
+from agent.session.states import FileState, state_below
 
 _LARGEST_SHOWN_BYTES = 2_000_000
 
@@ -19,7 +19,7 @@ def session_diff(session_folder: Path, workspace: Path) -> str:
     parts: list[str] = []
     for name, kept in load_kept(session_folder).items():
         try:
-            present = state_of(workspace / name)
+            present = state_below(workspace, name)
         except OSError:
             present = FileState("other")
         if present == kept.original:

@@ -7,7 +7,7 @@ far are when a turn begins). The bytes are on disk before their line is, and the
 precedes, so a kill at any point loses nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,15 @@ from typing import Any
 from agent.core.errors import AgentError
 from agent.core.private_folder import make_private_folder
 from agent.session.lines import LineAppender, read_lines
-from agent.session.states import ContentStore, FileState, KeptFile, state_from, state_of, state_record
+from agent.session.states import (
+    ContentStore,
+    FileState,
+    KeptFile,
+    linked_parent,
+    state_below,
+    state_from,
+    state_record,
+)
 
 FOLDER_NAME = "before"
 INDEX_NAME = "index.jsonl"
@@ -41,10 +49,39 @@ class KeptFiles:
             AgentError: it could not be kept; the file must not be changed then.
         """
         state = self.contents.keep(self.workspace / key)
-        made = self._missing_folders(key)
+        made = self.missing_folders(key)
         self._append({"do": "keep", "path": key, "turn": self._turn, "made": made, **state_record(state)})
         self.files[key] = KeptFile(state, tuple(made))
         return state
+
+    def adopt(self, key: str, original: FileState, made: Sequence[str], source: ContentStore) -> None:
+        """Notes what a file was before a command changed it, of which nothing was known.
+
+        Args:
+            made: folders that the command made for it, outermost first.
+            source: has the bytes of the original.
+
+        Raises:
+            AgentError: it could not be kept.
+        """
+        self._take_over(original, source)
+        record = {"do": "keep", "path": key, "turn": self._turn, "made": list(made)}
+        self._append({**record, **state_record(original)})
+        self.files[key] = KeptFile(original, tuple(made))
+
+    def adopt_foreign(self, key: str, state: FileState, source: ContentStore) -> None:
+        """Notes what somebody else had made of a kept file before a command changed it. See `adopt`."""
+        self._take_over(state, source)
+        self._append({"do": "foreign", "path": key, "turn": self._turn, **state_record(state)})
+        self.files[key].foreign = True
+
+    def _take_over(self, state: FileState, source: ContentStore) -> None:
+        if state.kind != "file":
+            return
+        try:
+            self.contents.take_over(state.content, source)
+        except OSError as error:
+            raise AgentError(f"cannot keep a file in {self.contents.folder}: {error.strerror}") from error
 
     def set_result(self, key: str, state: FileState) -> None:
         """Notes what the session left at `key`.
@@ -94,7 +131,7 @@ class KeptFiles:
             self._index = None
 
     def present(self, key: str) -> FileState:
-        return state_of(self.workspace / key)
+        return state_below(self.workspace, key)
 
     def _append(self, record: Mapping[str, Any]) -> None:
         folder = self.contents.folder
@@ -109,9 +146,16 @@ class KeptFiles:
                 "free some disk space or choose another folder with AGENT_STATE_HOME",
             ) from error
 
-    def _missing_folders(self, key: str) -> list[str]:
-        folders = [folder for folder in Path(key).parents if folder != Path()]
-        return [folder.as_posix() for folder in reversed(folders) if not (self.workspace / folder).is_dir()]
+    def missing_folders(self, key: str) -> list[str]:
+        """The folders on the way to a file that are not there, outermost first. A link to one is none."""
+        folders = [folder.as_posix() for folder in reversed(Path(key).parents) if folder != Path()]
+        link = linked_parent(self.workspace, key)
+        there = folders.index(link) if link else len(folders)
+        return [
+            folder
+            for number, folder in enumerate(folders)
+            if number >= there or not (self.workspace / folder).is_dir()
+        ]
 
 
 def contents_of(session_folder: Path) -> ContentStore:

@@ -1,15 +1,16 @@
 """What the model has seen of the workspace, and what the session changed in it."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent.core.errors import AgentError, UsageError
 from agent.core.tool import FileVersion
+from agent.session.held import drop_held
 from agent.session.kept import KeptFiles
 from agent.session.placing import put_back, remove_if_empty
-from agent.session.states import FileState, digest_of, relative_key
+from agent.session.states import ABSENT, ContentStore, FileState, digest_of, relative_key
 
 
 class SeenFiles:
@@ -62,6 +63,7 @@ class SessionLedger:
         self, workspace: Path, session_folder: Path, *, report: Callable[[str], None] | None = None
     ) -> None:
         self.workspace = workspace.resolve()
+        self._session_folder = session_folder
         self._kept = KeptFiles(session_folder, self.workspace)
         self._files = SeenFiles(self.workspace)
         self._announced: set[str] = set()
@@ -128,7 +130,9 @@ class SessionLedger:
             AgentError: the disk failed. Files before the one that is named are put back.
         """
         restored: list[Path] = []
-        for key, file in self._kept.files.items():
+        # First what is to be gone: a file can be where a folder has to be again, and the other way round.
+        in_order = sorted(self._kept.files.items(), key=lambda item: item[1].original != ABSENT)
+        for key, file in in_order:
             path = self.workspace / key
             present = self._present(key)
             if present == file.original or file.foreign or present != file.result:
@@ -139,12 +143,11 @@ class SessionLedger:
                 put_back(file.original, path, self._kept.contents)
             except OSError as error:
                 raise AgentError(f"cannot put back {path}: {error.strerror or error}") from error
+            for folder in reversed(file.made_folders):
+                remove_if_empty(self.workspace / folder)
             self._settle(key)
             self._files.forget(path)
             restored.append(path)
-        for path in restored:
-            for folder in reversed(self._kept.files[relative_key(self.workspace, path)].made_folders):
-                remove_if_empty(self.workspace / folder)
         return tuple(restored)
 
     @contextmanager
@@ -162,6 +165,21 @@ class SessionLedger:
                 if self._present(key) != self._kept.files[key].last_known:
                     self._settle(key)
 
+    def adopt(self, key: str, original: FileState, made: Sequence[str], source: ContentStore) -> None:
+        """Counts a change that a command has made as the session's. For what it was, see `KeptFiles.adopt`.
+
+        A file that is kept already is left to `own_changes`; what somebody else had made of it is kept too.
+
+        Raises:
+            AgentError: the original could not be kept.
+        """
+        known = self._kept.files.get(key)
+        if known is None:
+            self._kept.adopt(key, original, made, source)
+            self._settle(key)
+        elif known.result not in (None, original, self._present(key)) and not known.foreign:
+            self._kept.adopt_foreign(key, original, source)
+
     def begin_turn(self, number: int) -> None:
         """Keeps what the changed files are now, so that a person can go back to before turn `number`.
 
@@ -171,8 +189,9 @@ class SessionLedger:
         self._kept.begin_turn(number)
 
     def close(self) -> None:
-        """Closes the index file. The ledger can still be read."""
+        """Closes the index file, and lets go of copies that no command needs. It can still be read."""
         self._kept.close()
+        drop_held(self._session_folder)
 
     def _keep(self, key: str) -> None:
         known = self._kept.files.get(key)

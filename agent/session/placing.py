@@ -20,17 +20,20 @@ def put_back(state: FileState, destination: Path, contents: ContentStore) -> Non
         prepared(state, destination, contents).replace(destination)
 
 
-def prepared(state: FileState, destination: Path, contents: ContentStore) -> Path:
-    """A new file or link beside `destination` that only has to be renamed.
+def prepared(
+    state: FileState, destination: Path, contents: ContentStore, *, beside: Path | None = None
+) -> Path:
+    """A new file or link beside `destination`, or in the folder `beside`, that only has to be renamed.
 
     Raises:
         OSError: it cannot be written, or the kept bytes are damaged.
     """
+    folder = beside or destination.parent
     if state.kind == "link":
-        link = destination.parent / f".undo-{random_source.token_hex(8)}"
+        link = folder / f".undo-{random_source.token_hex(8)}"
         link.symlink_to(state.content)
         return link
-    descriptor, name = tempfile.mkstemp(prefix=".undo-", dir=destination.parent)
+    descriptor, name = tempfile.mkstemp(prefix=".undo-", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as file, contents.path_of(state.content).open("rb") as source:
             if copy_and_digest(source, file.write) != state.content:

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.core.errors import UsageError
 from agent.session.kept import TurnPoint, contents_of, load_kept, load_point
-from agent.session.states import ContentStore, FileState, KeptFile, relative_key, state_of
-from agent.session.undo import UndoPlan, UndoStep, carry_out, difference
+from agent.session.states import ContentStore, FileState, KeptFile, state_below
+from agent.session.undo import UndoPlan, UndoStep, carry_out, difference, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,11 @@ def plan_rewind(session: Path, workspace: Path, turn: int, changed: Iterable[str
             continue
         wanted = point.state_of(path, kept)
         try:
-            present = state_of(workspace / path)
-            reason = _conflict(path, kept, present, wanted, point) or _hindrance(
-                path, wanted, contents, workspace
+            present = state_below(workspace, path)
+            reason = (
+                moved(workspace, path, files)
+                or _conflict(path, kept, present, wanted, point)
+                or _hindrance(wanted, contents)
             )
         except OSError as error:
             present, reason = FileState("other"), f"cannot be read: {error.strerror or error}"
@@ -84,13 +85,9 @@ def _conflict(
     return ""
 
 
-def _hindrance(path: str, wanted: FileState | None, contents: ContentStore, workspace: Path) -> str:
+def _hindrance(wanted: FileState | None, contents: ContentStore) -> str:
     if wanted is not None and wanted.kind == "other":
         return "it was no regular file"
     if wanted is not None and wanted.kind == "file" and not contents.path_of(wanted.content).is_file():
         return f"what it was is missing from {contents.folder}"
-    try:
-        moved = relative_key(workspace, Path(path)) != path
-    except UsageError:
-        moved = True
-    return "a folder on the way to it is a link now" if moved else ""
+    return ""

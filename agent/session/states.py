@@ -1,6 +1,8 @@
 """What a path is at one moment, and keeping the bytes of it."""
 
 import hashlib
+import os
+import secrets as random_source
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
@@ -29,7 +31,7 @@ ABSENT = FileState("absent")
 
 
 def state_of(path: Path) -> FileState:
-    """What `path` itself is; a link is not followed.
+    """What `path` itself is; a link is not followed. Where a folder is, there is no file.
 
     Raises:
         OSError: the file is there but cannot be read.
@@ -38,11 +40,28 @@ def state_of(path: Path) -> FileState:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
             return FileState("link", str(path.readlink()))
+        if stat.S_ISDIR(status.st_mode):
+            return ABSENT
         if not stat.S_ISREG(status.st_mode):
             return FileState("other")
         return FileState("file", digest_of(path), stat.S_IMODE(status.st_mode))
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
+
+
+def state_below(workspace: Path, key: str) -> FileState:
+    """What the file `key` of the workspace is. One that is only there by way of a linked folder is absent.
+
+    Raises:
+        OSError: the file is there but cannot be read.
+    """
+    return ABSENT if linked_parent(workspace, key) else state_of(workspace / key)
+
+
+def linked_parent(workspace: Path, key: str) -> str:
+    """The name of the outermost folder on the way to `key` that is a link; empty where none is."""
+    parents = [parent.as_posix() for parent in reversed(Path(key).parents) if parent != Path()]
+    return next((parent for parent in parents if (workspace / parent).is_symlink()), "")
 
 
 def digest_of(path: Path) -> str:
@@ -120,6 +139,32 @@ class ContentStore:
                 f"cannot keep the original of {path} in {self.folder}: {error.strerror or error}",
                 "nothing was changed; free some disk space or choose another folder with AGENT_STATE_HOME",
             ) from error
+
+    def take_over(self, content: str, other: "ContentStore") -> None:
+        """Has what another store of the same session has. Raises OSError."""
+        if self.path_of(content).exists():
+            return
+        make_private_folder(self.folder)
+        try:
+            os.link(other.path_of(content), self.path_of(content))
+        except FileExistsError:
+            return
+        except OSError:  # a file system without hard links
+            self._copy_in(other.path_of(content))
+
+    def add(self, data: bytes) -> str:
+        """Keeps bytes, and gives their name. Raises OSError."""
+        make_private_folder(self.folder)
+        content = hashlib.sha256(data).hexdigest()
+        part = self.folder / f"part-{random_source.token_hex(8)}"
+        try:
+            part.write_bytes(data)
+            part.chmod(0o600)
+            part.replace(self.path_of(content))
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        return content
 
     def _copy_in(self, path: Path) -> str:
         make_private_folder(self.folder)

@@ -6,7 +6,7 @@ undoing twice is redoing.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from agent.session.states import (
     ContentStore,
     FileState,
     KeptFile,
-    relative_key,
-    state_of,
+    linked_parent,
+    state_below,
 )
 from agent.session.store import SessionStore, is_active
 
@@ -106,10 +106,12 @@ def plan_undo(session: Path, workspace: Path) -> UndoPlan:
     contents = contents_of(session)
     steps: list[UndoStep] = []
     conflicts: list[tuple[str, str]] = []
-    for path, kept in load_kept(session).items():
+    files = load_kept(session)
+    for path, kept in files.items():
         try:
-            present = state_of(workspace / path)
-            reason = _conflict(path, kept, present, contents, workspace)
+            present = state_below(workspace, path)
+            reason = moved(workspace, path, files) if present != kept.original else ""
+            reason = reason or _conflict(path, kept, present, contents)
         except OSError as error:
             present, reason = FileState("other"), f"cannot be read: {error.strerror or error}"
         if reason:
@@ -184,32 +186,37 @@ def _stage(plan: UndoPlan, kept: KeptFiles, progress: _Progress) -> None:
     """Keeps what is there and writes what shall be there under other names, before anything changes."""
     contents = contents_of(plan.session)
     for step in plan.steps:
-        if kept.keep(step.path) != step.present:
+        present = ABSENT if step.present == ABSENT else kept.contents.keep(plan.workspace / step.path)
+        if present != step.present:
             raise _being_changed(plan, step)
+        kept.adopt(step.path, present, kept.missing_folders(step.path), kept.contents)
         destination = plan.workspace / step.path
         if step.original == ABSENT:
             progress.staged.append(_Staged(step, None))
             continue
-        _make_folders(destination.parent, progress)
-        progress.staged.append(_Staged(step, prepared(step.original, destination, contents)))
+        beside = _nearest_folder(plan.workspace, step.path)
+        ready = prepared(step.original, destination, contents, beside=beside)
+        progress.staged.append(_Staged(step, ready))
+    # First what is to be gone: a file can be where a folder has to be again, and the other way round.
+    progress.staged.sort(key=lambda staged: staged.ready is not None)
 
 
 def _put_in_place(plan: UndoPlan, kept: KeptFiles, progress: _Progress, replace: Replace) -> None:
     for staged in progress.staged:
         destination = plan.workspace / staged.step.path
         # Seconds may have passed since the plan: the last look is as close to the change as can be.
-        if state_of(destination) != staged.step.present:
+        if state_below(plan.workspace, staged.step.path) != staged.step.present:
             raise _being_changed(plan, staged.step)
         # Noted first: killed before or after the change, the record of this undo is right either way.
         kept.set_result(staged.step.path, staged.step.original)
         progress.done.append(staged)
         if staged.ready is None:
             destination.unlink()
+            for folder in reversed(staged.step.made_folders):
+                remove_if_empty(plan.workspace / folder)
         else:
+            _make_folders(destination.parent, progress)
             replace(staged.ready, destination)
-    for staged in progress.staged:
-        for folder in reversed(staged.step.made_folders):
-            remove_if_empty(plan.workspace / folder)
 
 
 def _being_changed(plan: UndoPlan, step: UndoStep) -> UndoRefusedError:
@@ -222,7 +229,7 @@ def _take_back(workspace: Path, kept: KeptFiles, progress: _Progress) -> bool:
     for staged in reversed(progress.done):
         destination = workspace / staged.step.path
         try:
-            found = state_of(destination)
+            found = state_below(workspace, staged.step.path)
             if found == staged.step.present:
                 continue
             if found != staged.step.original:  # somebody was faster: theirs stays
@@ -240,7 +247,7 @@ def _take_back(workspace: Path, kept: KeptFiles, progress: _Progress) -> bool:
     return clean
 
 
-def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentStore, workspace: Path) -> str:
+def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentStore) -> str:
     """Why a file cannot be put back, or an empty string."""
     if present == kept.original:
         return ""
@@ -252,11 +259,14 @@ def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentSt
         return difference(present, kept.result)
     if kept.original.kind == "file" and not contents.path_of(kept.original.content).is_file():
         return f"its original is missing from {contents.folder}"
-    try:
-        moved = relative_key(workspace, Path(path)) != path
-    except UsageError:
-        moved = True
-    return "a folder on the way to it is a link now" if moved else ""
+    return ""
+
+
+def moved(workspace: Path, path: str, files: Mapping[str, KeptFile]) -> str:
+    """Why a file cannot be put where it was; empty where it can. A link that undo deletes is no hindrance."""
+    link = linked_parent(workspace, path)
+    made_by_us = link in files and files[link].original == ABSENT and files[link].result is not None
+    return "a folder on the way to it is a link now" if link and not made_by_us else ""
 
 
 def difference(present: FileState, result: FileState) -> str:
@@ -294,7 +304,7 @@ def _left_as_is(folder: Path, plan: UndoPlan) -> bool:
     """Whether a session made one of the conflicting files what it is now."""
     kept = load_kept(folder)
     return any(
-        path in kept and kept[path].result == state_of(plan.workspace / path) for path, _ in plan.conflicts
+        path in kept and kept[path].result == state_below(plan.workspace, path) for path, _ in plan.conflicts
     )
 
 
@@ -305,6 +315,17 @@ def _failure(name: str, error: OSError, clean: bool, record: Path) -> AgentError
     if clean:
         return AgentError(message, "nothing was changed")
     return AgentError(f"{message}; some files could not be taken back", f"their content is in {record}")
+
+
+def _nearest_folder(workspace: Path, key: str) -> Path:
+    """The innermost folder on the way to a file that is there: a folder, and no link to one."""
+    nearest = workspace
+    for parent in reversed(Path(key).parents[:-1]):
+        candidate = workspace / parent
+        if candidate.is_symlink() or not candidate.is_dir():
+            break
+        nearest = candidate
+    return nearest
 
 
 def _make_folders(folder: Path, progress: _Progress) -> None:

@@ -116,7 +116,7 @@ def without_folders(found: Snapshot) -> Snapshot:
         (lambda path: path.write_bytes(b"theirs"), "somebody else changed it since"),
         (lambda path: path.unlink(), "somebody else deleted it since"),
         (lambda path: path.chmod(0o777), "somebody else changed its permissions since"),
-        (lambda path: (path.unlink(), path.mkdir()), "somebody else changed it since"),
+        (lambda path: (path.unlink(), path.mkdir()), "somebody else deleted it since"),
         (lambda path: (path.unlink(), path.symlink_to("x")), "somebody else changed it since"),
     ],
 )

@@ -1,0 +1,296 @@
+"""What a command of the model did to files, so that it can be undone like an edit.
+
+A command says nothing about what it will change. So before one that may write, the state of the workspace
+is noted: in a repository git has the content of clean tracked files, everything else that is not ignored is
+held (`session.held`). After the command what differs becomes the session's. Not covered are ignored files,
+those beyond the bounds, and other repositories inside of this one; the person is told.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.core.errors import AgentError
+from agent.repo.work_tree import (
+    TreeEntry,
+    TreePlace,
+    copy_index,
+    is_below,
+    look,
+    original_bytes,
+    tracked_keys,
+    tree_place,
+    walk_keys,
+)
+from agent.session.held import (
+    MOST_FILES,
+    USUAL_BOUNDS,
+    Bounds,
+    HeldFiles,
+    Holding,
+    drop_held,
+    load_note,
+    signature_of,
+)
+from agent.session.kept import KeptFiles
+from agent.session.ledger import SessionLedger
+from agent.session.states import ABSENT, FileState, state_below
+
+MOST_ADOPTED = 5_000
+"""So many files that one command changed are kept; a command that changes more is not covered."""
+
+_MOST_NAMED = 3
+
+
+@dataclass(slots=True)
+class Before:
+    """The workspace before a command. `place` is None outside of a repository.
+
+    `modes` are those of tracked files, as far as there are not too many; `gone` are tracked files that were
+    deleted already.
+    """
+
+    place: TreePlace | None
+    holding: Holding
+    modes: dict[str, int] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
+    nested: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class CommandWatch:
+    """Notes what commands change, for the ledger of a session. `begin` and `end` wait for git.
+
+    Commands that overlap count as one, from the begin of the first to the end of the last.
+
+    Args:
+        excluded: folders of our own, whose files are nobody's work.
+        report: gets a line where undo will not cover something, each line once.
+    """
+
+    def __init__(
+        self,
+        ledger: SessionLedger,
+        session_folder: Path,
+        *,
+        excluded: Sequence[Path] = (),
+        report: Callable[[str], object] | None = None,
+        bounds: Bounds = USUAL_BOUNDS,
+    ) -> None:
+        self._ledger = ledger
+        self._workspace = ledger.workspace
+        self._held = HeldFiles(session_folder, self._workspace, bounds)
+        self._excluded = tuple(folder.resolve() for folder in excluded)
+        self._report = report
+        self._told: set[str] = set()
+        self._running = 0
+        self._before: Before | None = None
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Before a command. What cannot be noted is told, and is no reason not to run it."""
+        with self._lock:
+            self._running += 1
+            if self._running > 1:
+                return
+            try:
+                self._before = self._noted()
+            except OSError as error:
+                self._before = None
+                self._tell(f"undo will not cover what commands change: {error.strerror or error}")
+
+    def end(self) -> None:
+        """After a command, also after one that was cancelled."""
+        with self._lock:
+            self._running -= 1
+            if self._running or self._before is None:
+                return
+            before, self._before = self._before, None
+            try:
+                self._settle(before)
+                self._held.remove_note()
+            except (OSError, AgentError) as error:
+                reason = error.message if isinstance(error, AgentError) else error.strerror or str(error)
+                self._tell(f"undo will not cover all that this command changed: {reason}")
+
+    def _noted(self) -> Before | None:
+        self._held.prepare()
+        place = tree_place(self._workspace)
+        if place is None:
+            return self._noted_outside()
+        if not copy_index(place, self._held.index):
+            self._tell("undo will not cover what commands change: git's index cannot be read")
+            return None
+        found = look(place, self._held.index, with_ignored=True)
+        if isinstance(found, str):
+            self._tell(f"undo will not cover what commands change: {found}")
+            return None
+        dirty = self._ours([entry.key for entry in found.entries])
+        holding = self._held.hold(dirty)
+        gone = tuple(key for key in dirty if key not in holding.signatures)
+        keys = tracked_keys(place, self._held.index)
+        modes = _modes(self._workspace, keys) if len(keys) <= MOST_FILES else {}
+        unusual = {key: mode for key, mode in modes.items() if mode not in (0o644, 0o755)}
+        states = holding.states | dict.fromkeys(gone, ABSENT)
+        self._held.write_note(states, unusual, has_index=True)
+        return Before(place, holding, modes, found.ignored, found.nested, gone)
+
+    def _noted_outside(self) -> Before | None:
+        keys = walk_keys(self._workspace, MOST_FILES)
+        if keys is None:
+            self._tell(f"undo will not cover what commands change: more than {MOST_FILES:,} files and no git")
+            return None
+        holding = self._held.hold(self._ours(keys))
+        self._held.write_note(holding.states, {}, has_index=False)
+        return Before(None, holding)
+
+    def _settle(self, before: Before) -> None:
+        changed: dict[str, FileState | TreeEntry] = {}
+        lost: dict[str, str] = {}
+        for key, signature in before.holding.signatures.items():
+            if signature_of(self._workspace / key) == signature:
+                continue
+            if key in before.holding.left:
+                lost[key] = before.holding.left[key]
+            elif key in before.holding.states:
+                changed[key] = before.holding.states[key]
+        if before.place is None:
+            present = walk_keys(self._workspace, MOST_FILES)
+            changed |= dict.fromkeys(self._new(before, present or ()), ABSENT)
+        else:
+            changed |= self._changed_in_repository(before, before.place)
+        if len(changed) > MOST_ADOPTED:
+            self._tell(f"undo will not cover this command, which changed {len(changed):,} files")
+            return
+        self._adopt(before, changed, lost)
+        self._tell_lost(lost)
+
+    def _changed_in_repository(self, before: Before, place: TreePlace) -> dict[str, FileState | TreeEntry]:
+        found = look(place, self._held.index)
+        if isinstance(found, str):
+            raise AgentError(found)
+        changed: dict[str, FileState | TreeEntry] = {
+            key: ABSENT for key in before.gone if signature_of(self._workspace / key) is not None
+        }
+        held = {*before.holding.signatures, *before.gone}
+        for entry in found.entries:
+            if not entry.untracked and entry.differs and entry.key not in held:
+                changed[entry.key] = entry
+        untracked = [entry.key for entry in found.entries if entry.untracked]
+        changed |= dict.fromkeys(self._new(before, untracked), ABSENT)
+        for key, mode in before.modes.items():
+            if key not in changed and key not in held and _mode(self._workspace, key) not in (mode, None):
+                # Only its permissions: git has no eye for most of them, but its content is what it was.
+                present = state_below(self._workspace, key)
+                changed[key] = FileState(present.kind, present.content, mode)
+        return changed
+
+    def _new(self, before: Before, keys: Iterable[str]) -> list[str]:
+        """Files that were not there before. One that was ignored may have been."""
+        known = {*before.holding.signatures, *before.modes, *before.gone}
+        return [key for key in self._ours(keys) if key not in known and not is_below(key, before.ignored)]
+
+    def _adopt(self, before: Before, changed: dict[str, FileState | TreeEntry], lost: dict[str, str]) -> None:
+        from_git = {key: one for key, one in changed.items() if isinstance(one, TreeEntry)}
+        states = {key: one for key, one in changed.items() if isinstance(one, FileState)}
+        if from_git and before.place is not None:
+            entries = list(from_git.values())
+            for entry, data in original_bytes(before.place, self._held.index, entries):
+                state = _state_in_git(entry, data, before.modes, self._held)
+                if state is None:
+                    lost[entry.key] = "is not in git as it was"
+                else:
+                    states[entry.key] = state
+        folders = {parent for key in before.holding.signatures for parent in _parents(key)}
+        folders |= {parent for key in (*before.modes, *from_git) for parent in _parents(key)}
+        for key, state in states.items():
+            if state.kind == "file" and not self._held.contents.path_of(state.content).exists():
+                self._held.contents.keep(self._workspace / key)  # only its permissions changed
+            made = [parent for parent in _parents(key) if parent not in folders] if state == ABSENT else []
+            self._ledger.adopt(key, state, made, self._held.contents)
+
+    def _ours(self, keys: Iterable[str]) -> list[str]:
+        inside = [
+            folder.relative_to(self._workspace).as_posix() + "/"
+            for folder in self._excluded
+            if folder != self._workspace and folder.is_relative_to(self._workspace)
+        ]
+        return [key for key in keys if not key.startswith(tuple(inside))] if inside else list(keys)
+
+    def _tell_lost(self, lost: dict[str, str]) -> None:
+        if not lost:
+            return
+        named = ", ".join(f"{key} {reason}" for key, reason in list(lost.items())[:_MOST_NAMED])
+        more = f", and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
+        self._tell(f"undo will not cover files that a command changed: {named}{more}")
+
+    def _tell(self, line: str) -> None:
+        if self._report is not None and line not in self._told:
+            self._told.add(line)
+            self._report(line)
+
+
+def recover_held(session_folder: Path, workspace: Path) -> None:
+    """Makes originals of what a command had changed when its session was killed. Waits for git.
+
+    What the command left is not known, as others may have changed it since: undo says so, and where the
+    originals are. For a session that nobody records any more.
+    """
+    note = load_note(session_folder)
+    if note is None:
+        return
+    workspace = workspace.resolve()
+    states, modes, has_index = note
+    held = HeldFiles(session_folder, workspace)
+    kept = KeptFiles(session_folder, workspace)
+    try:
+        originals = {key: state for key, state in states.items() if state_below(workspace, key) != state}
+        place = tree_place(workspace) if has_index else None
+        found = look(place, held.index) if place is not None else None
+        if place is not None and found is not None and not isinstance(found, str):
+            entries = [
+                entry
+                for entry in found.entries
+                if not entry.untracked and entry.differs and entry.key not in states
+            ]
+            for entry, data in original_bytes(place, held.index, entries):
+                state = _state_in_git(entry, data, modes, held)
+                if state is not None:
+                    originals[entry.key] = state
+        for key, state in originals.items():
+            if key not in kept.files:
+                kept.adopt(key, state, (), held.contents)
+        held.remove_note()
+        drop_held(session_folder)
+    except (OSError, AgentError):
+        return  # the held copies stay where they are
+    finally:
+        kept.close()
+
+
+def _state_in_git(
+    entry: TreeEntry, data: bytes | None, modes: dict[str, int], held: HeldFiles
+) -> FileState | None:
+    if data is None:
+        return None
+    if entry.mode == 0o120000:
+        return FileState("link", data.decode("utf-8", "surrogateescape"))
+    mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
+    return FileState("file", held.contents.add(data), mode)
+
+
+def _modes(workspace: Path, keys: Iterable[str]) -> dict[str, int]:
+    found = ((key, _mode(workspace, key)) for key in keys)
+    return {key: mode for key, mode in found if mode is not None}
+
+
+def _mode(workspace: Path, key: str) -> int | None:
+    """The permissions of a regular file; None for anything else."""
+    signature = signature_of(workspace / key)
+    return signature.mode & 0o7777 if signature is not None and signature.mode >> 12 == 0o10 else None
+
+
+def _parents(key: str) -> list[str]:
+    """The folders on the way to a file, outermost first."""
+    return [key[:at] for at, letter in enumerate(key) if letter == "/"]
