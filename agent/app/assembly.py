@@ -20,6 +20,7 @@ from agent.app.keeper import EngineKeeper
 from agent.app.live import LiveSession, Relay
 from agent.app.mcp import open_mcp
 from agent.app.outbox import Outbox
+from agent.app.outlined import offers_outline
 from agent.app.protocols import tried_protocol
 from agent.app.record import SessionRecord, open_record
 from agent.app.serving import Serving
@@ -31,8 +32,9 @@ from agent.core.events import Notice, QueueChanged
 from agent.core.inbox import SessionInbox
 from agent.core.limits import TimeLimit
 from agent.core.tool import Tool, ToolContext
+from agent.core.worklog import WorkLog
 from agent.permissions.rules import Rules, parse_rules
-from agent.resources import config_folder, state_folder
+from agent.resources import cache_folder, config_folder, state_folder
 from agent.server.record import Endpoint
 from agent.session.replay import events_in
 
@@ -61,7 +63,10 @@ async def assemble(
     authorship = Authorship(record.ledger, watch)
     helped = offers_subagents(serving.profile, loaded.settings)
     built_in, shell = tools_for(
-        authorship, subagents=helped, edit_form=serving.profile.model_card.edit_form
+        authorship,
+        subagents=helped,
+        edit_form=serving.profile.model_card.edit_form,
+        outline=offers_outline(serving.profile),
     )
     gate = _gate(workspace, serving, record, rules, relay)
     sandbox = sandbox_for(
@@ -84,8 +89,8 @@ async def assemble(
     inbox = SessionInbox(
         lambda: relay.emit(QueueChanged(steering=inbox.steering, follow_ups=inbox.follow_ups))
     )
-    turns = TurnLog(serving.profile.name)
-    await asyncio.to_thread(lambda: turns.observe_all(events_in(record.old)))
+    turns, log = TurnLog(serving.profile.name), WorkLog()
+    await asyncio.to_thread(_take_up, record, turns, log)
     live = LiveSession(
         workspace=workspace,
         loaded=loaded,
@@ -101,6 +106,7 @@ async def assemble(
         keeper=EngineKeeper(serving, opener.open, emit=relay.emit, arrived=relay.arrived),
         extensions=extensions,
         mcp=mcp,
+        log=log,
         cancel=cancel,
         used_tokens=turns.context_tokens,
     )
@@ -111,6 +117,16 @@ async def assemble(
         text = f"the folder {workspace} is read-only, so nothing can be changed in it"
         live.emit(Notice(text=text, level="warning"))
     return live
+
+
+def _take_up(record: SessionRecord, turns: TurnLog, log: WorkLog) -> None:
+    """Learns from the events of an earlier time what was done and how large the conversation is."""
+    for event in events_in(record.old):
+        turns.observe(event)
+        log.observe(event)
+    conversation = record.conversation
+    conversation.tokens = turns.context_tokens
+    conversation.measured = len(conversation.messages) if conversation.tokens else 0
 
 
 async def _extensions(
@@ -201,6 +217,7 @@ def _gate(workspace: Path, serving: Serving, record: SessionRecord, rules: Rules
         environment=tool_environment(serving.key_variables()),
         shell_timeout_seconds=settings.limits.shell_seconds,
         is_in_view=lambda name, text: is_in_view(record.conversation.messages, workspace, name, text),
+        cache_folder=cache_folder(),
     )
     return PersonGate(
         workspace=workspace,

@@ -11,12 +11,11 @@ from importlib.resources import files
 
 from agent.app.delegated import Delegated, report_of
 from agent.app.in_view import is_in_view
-from agent.app.result_room import result_limit
+from agent.app.result_room import compactor_for, result_limit, room_guards
 from agent.config.model import Settings
 from agent.core.cancel import closing
 from agent.core.executor import Gate, ToolExecutor
 from agent.core.limits import (
-    ContextBudget,
     Guard,
     RepetitionGuard,
     SharedLimits,
@@ -39,7 +38,7 @@ LEAST_CONTEXT = 16_384
 """Tokens of context from which on sub-agents are offered without being asked for."""
 
 MOST_STEPS = 20
-_TO_READ = ("read", "search", "glob", "skill")
+_TO_READ = ("read", "search", "glob", "outline", "skill")
 _TO_CHANGE = ("edit", "write", "shell")
 _NO_STEPS = "There are not enough steps left for a sub-agent. Do it yourself."
 _PLAN = "Nothing may be changed now (plan mode), so a sub-agent cannot edit either. Leave out edit."
@@ -85,6 +84,7 @@ class Delegator:
     limits: SharedLimits
     deadline: TimeLimit | None
     reply_tokens: int
+    settings: Settings
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     async def __call__(self, prompt: str, *, edit: bool, emit: Callable[[str], None]) -> ToolResult:
@@ -127,10 +127,11 @@ class Delegator:
             delegate=None,
             is_in_view=lambda name, text: is_in_view(conversation.messages, workspace, name, text),
         )
+        compactor = compactor_for(model, self.settings, self.reply_tokens)
         guards: list[Guard] = [
             StepLimit(steps),
             TokenLimit(self.limits.share_of_tokens() or 0),
-            ContextBudget(lambda: model.context_tokens, self.reply_tokens),
+            *room_guards(model, self.reply_tokens, compactor),
             RepetitionGuard(),
         ]
         if self.deadline is not None and self.deadline.remaining is not None:
@@ -141,8 +142,9 @@ class Delegator:
                 tools,
                 gate=self.gate,
                 context=context,
-                result_limit=lambda: result_limit(model, self.reply_tokens),
+                result_limit=lambda: result_limit(model, self.reply_tokens, compactor),
             ),
             guards=guards,
+            compactor=compactor,
             reply_tokens=self.reply_tokens,
         )

@@ -12,18 +12,18 @@ from agent.app.conversation import Setting, model_for, system_prompt
 from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
 from agent.app.rescue import Rescuer
-from agent.app.result_room import result_limit
+from agent.app.result_room import compactor_for, result_limit, room_guards
 from agent.app.serving import Serving
 from agent.app.watching import SpeedGuard, guard_for
-from agent.config.model import Settings
 from agent.core.errors import AgentError
 from agent.core.events import Event, Notice, ServerState
 from agent.core.executor import ToolExecutor
 from agent.core.inbox import Inbox
-from agent.core.limits import ContextBudget, RepetitionGuard, SharedLimits, StepLimit, TokenLimit
+from agent.core.limits import RepetitionGuard, SharedLimits, StepLimit, TokenLimit
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall
 from agent.core.tool import Tool
 from agent.core.turn import TurnServices
+from agent.core.worklog import WorkLog
 from agent.llm.client import ChatModel
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
@@ -73,12 +73,14 @@ class Engine:
         cancel: asyncio.Event,
         extensions: Extensions,
         ledger: SessionLedger,
+        log: WorkLog,
     ) -> TurnServices:
         """What one turn works with. A person is there: no check, no guide, no limit of time."""
         if self.rescuer is not None:
             self.rescuer.begin_turn()
         settings = self.serving.loaded.settings
-        tokens = self._reply_tokens(settings)
+        tokens = self.reply_tokens
+        compactor = compactor_for(self.model, settings, tokens, log)
         shared = SharedLimits(settings.limits.max_steps, settings.limits.max_tokens)
         delegator = Delegator(
             model=self.model,
@@ -91,17 +93,18 @@ class Engine:
             deadline=None,
             reply_tokens=tokens,
             secrets=(self.endpoint.api_key, *secrets_in(os.environ)),
+            settings=settings,
         )
         executor = ToolExecutor(
             tools,
             gate=extensions.guarded(gate),
             context=replace(gate.context, delegate=delegator),
-            result_limit=lambda: result_limit(self.model, tokens),
+            result_limit=lambda: result_limit(self.model, tokens, compactor),
         )
         guards = [
             StepLimit(settings.limits.max_steps),
             TokenLimit(settings.limits.max_tokens),
-            ContextBudget(lambda: self.model.context_tokens, tokens),
+            *room_guards(self.model, tokens, compactor),
             RepetitionGuard(),
             shared,
         ]
@@ -111,15 +114,18 @@ class Engine:
             guards=guards,
             verifier=extensions.verifying(None),
             inbox=inbox,
+            compactor=compactor,
             reply_tokens=tokens,
             cancel=cancel,
         )
 
-    def _reply_tokens(self, settings: Settings) -> int:
+    @property
+    def reply_tokens(self) -> int:
         """A person who reads along can end a reply, so it may be longer than where nobody does.
 
         What somebody has set, or the profile says, holds nevertheless.
         """
+        settings = self.serving.loaded.settings
         tokens = settings.limits.reply_tokens
         if self.serving.loaded.origins["limits.reply_tokens"].layer == "default":
             tokens = max(tokens, min(_LONGEST_REPLY, self.model.context_tokens // 4))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.app.background import start_in_background
-from agent.app.compacting import compact_if_full
+from agent.app.compacting import compact_if_full, tell_size
 from agent.app.engine import Engine, why_gone
 from agent.app.live import LiveSession
 from agent.app.opening import opened
@@ -234,7 +234,9 @@ class InteractiveSession:
             live.emit(UserMessageAdded(text=note, is_note=True))
         inbox = AttachingInbox(live)
         ledger = live.record.ledger
-        services = engine.services(live.tools, live.gate, inbox, live.cancel, live.extensions, ledger)
+        services = engine.services(
+            live.tools, live.gate, inbox, live.cancel, live.extensions, ledger, live.log
+        )
         async with closing(run_turn(conversation, said, services)) as events:
             self._delivered = True
             async for event in events:
@@ -242,6 +244,7 @@ class InteractiveSession:
                     return self._explained(engine, event)
                 live.gate.observe(event)
                 live.emit(event)
+                tell_size(live, event)
                 if isinstance(event, StepFinished):
                     self._measure(engine)
                 elif isinstance(event, ToolFinished):

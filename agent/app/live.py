@@ -19,9 +19,20 @@ from agent.app.serving import Serving
 from agent.app.turn_log import TurnLog
 from agent.app.watching import SpeedGuard
 from agent.config.load import LoadedSettings
-from agent.core.events import Event, Notice, PrefixBroken, SessionStarted, to_record
+from agent.core.events import (
+    CompactionFinished,
+    ContextStatus,
+    Event,
+    Notice,
+    PrefixBroken,
+    Rewound,
+    SessionStarted,
+    TurnStarted,
+    to_record,
+)
 from agent.core.inbox import SessionInbox
 from agent.core.tool import Tool
+from agent.core.worklog import WorkLog
 from tools.shell import ShellTool
 
 # Deltas are in the messages, queues and fill levels are about this moment only.
@@ -68,7 +79,8 @@ class LiveSession:
 
     `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
     services that change files or the engine; a turn begins after them. `undone` are the sessions that
-    would redo what was undone. `speed` watches whether drafting pays.
+    would redo what was undone. `speed` watches whether drafting pays. `log` has what is known of all turns;
+    the turn loop adds what happens in a turn.
     `is_planning` says that the model was asked for a plan, and for nothing else since.
     """
 
@@ -86,6 +98,7 @@ class LiveSession:
     keeper: EngineKeeper
     extensions: Extensions
     mcp: McpServers
+    log: WorkLog
     server_state: str = "stopped"
     used_tokens: int = 0
     is_running: bool = False
@@ -100,6 +113,8 @@ class LiveSession:
     def emit(self, event: Event) -> None:
         """What every event passes through: the figures, the session file, the front."""
         self.turns.observe(event)
+        if isinstance(event, TurnStarted | Rewound | CompactionFinished):
+            self.log.observe(event)
         if event.type == "server_state":
             self.server_state = event.state
         elif event.type not in _NOT_RECORDED:
@@ -145,6 +160,14 @@ class LiveSession:
         elif cause:
             conversation.begin_again(messages, cause)
             self.emit(PrefixBroken(cause=cause))
+
+    def takes_up(self, tokens: int) -> None:
+        """The conversation has so many tokens from now on."""
+        conversation = self.record.conversation
+        self.used_tokens = tokens
+        conversation.tokens, conversation.measured = tokens, len(conversation.messages) if tokens else 0
+        engine = self.keeper.engine
+        self.emit(ContextStatus(used=tokens, window=engine.model.context_tokens if engine else 0))
 
     def environment(self) -> dict[str, str]:
         """The person's own environment, for the person's own commands."""

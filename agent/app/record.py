@@ -12,7 +12,7 @@ from agent.core.turn import Conversation
 from agent.resources import state_folder
 from agent.session.catalogue import find_session, session_folders, summarise
 from agent.session.ledger import SessionLedger
-from agent.session.marks import marks_in
+from agent.session.marks import marks_in, summed_up, summed_up_in
 from agent.session.store import EVENTS_NAME, SessionStore, is_active, load, secrets_in
 from agent.session.transcript import history_record, message_record, messages_in, with_results
 
@@ -24,11 +24,13 @@ LAST = "last"
 class RecordedConversation(Conversation):
     """A conversation in which each message is on disk before the next request is made.
 
-    `marks` say for each turn how many messages there were before it, see `session.marks`.
+    `marks` say for each turn how many messages there were before it, see `session.marks`. `earlier` has those
+    messages themselves for turns that were summed up, so that a person can still go back to before one.
     """
 
     write: Callable[[Record], None] = field(default=lambda _: None)
     marks: dict[int, int] = field(default_factory=dict)
+    earlier: dict[int, tuple[Message, ...]] = field(default_factory=dict)
 
     def add(self, message: Message) -> None:
         Conversation.add(self, message)
@@ -36,10 +38,20 @@ class RecordedConversation(Conversation):
 
     def begin_again(self, messages: Sequence[Message], cause: str) -> None:
         """Replaces the whole conversation."""
-        self.messages = list(messages)
-        self.requested = 0
+        Conversation.begin_again(self, messages, cause)
         self.marks = {turn: mark for turn, mark in self.marks.items() if mark <= len(self.messages)}
         self.write(history_record(self.messages, cause, self.marks))
+
+    def shorten(self, messages: Sequence[Message], kept_from: int, cause: str) -> None:
+        """Replaces it by a shorter one; what was before each turn that is no longer there is remembered."""
+        moved = len(messages) - len(self.messages)
+        self.earlier |= summed_up(self.marks, self.messages, kept_from)
+        self.marks = {turn: mark + moved for turn, mark in self.marks.items() if mark >= kept_from}
+        self.begin_again(messages, cause)
+
+    def amend(self, messages: Sequence[Message]) -> None:
+        Conversation.amend(self, messages)
+        self.write(history_record(self.messages, "results were cut to fit", self.marks))
 
     def begin_turn(self, number: int) -> None:
         """Turn `number` begins with the next message."""
@@ -48,9 +60,21 @@ class RecordedConversation(Conversation):
     def go_back(self, number: int, cause: str) -> None:
         """Takes turn `number` and all after it out of the conversation."""
         begins = isinstance(next(iter(self.messages), None), SystemMessage)
-        kept = self.messages[: max(self.marks[number], int(begins))]
-        self.marks = {turn: mark for turn, mark in self.marks.items() if turn < number}
+        if number in self.marks:
+            kept = self.messages[: max(self.marks[number], int(begins))]
+            self.marks = {turn: mark for turn, mark in self.marks.items() if turn < number}
+        else:
+            kept = list(self.earlier[number]) or self.messages[: int(begins)]
+            whole = {turn: tuple(before) for turn, before in self.earlier.items() if turn < number}
+            self.marks = {turn: len(one) for turn, one in whole.items() if list(one) == kept[: len(one)]}
+        self.earlier = {
+            turn: before for turn, before in self.earlier.items() if turn < number and turn not in self.marks
+        }
         self.begin_again(kept, cause)
+
+    def can_go_back(self, number: int) -> bool:
+        """Whether what was said before turn `number` is known word for word."""
+        return number in self.marks or number in self.earlier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +159,8 @@ def _record(
     complete = with_results(recorded or _best_effort(old))
     # Results that a kill has taken are at the end, so the marks stay right.
     marks = marks_in(old) if recorded else {}
-    conversation = RecordedConversation(messages=complete, write=store.append, marks=marks)
+    earlier = summed_up_in(old) if recorded else {}
+    conversation = RecordedConversation(messages=complete, write=store.append, marks=marks, earlier=earlier)
     if complete != recorded:
         store.append(history_record(complete, "made complete", marks))
     ledger = SessionLedger(workspace, store.folder, report=report)
@@ -192,4 +217,7 @@ def _best_effort(records: Sequence[Record]) -> list[Message]:
             messages.append(AssistantMessage(text or "(a tool call)", str(record.get("reasoning", ""))))
         elif kind == "tool_finished":
             messages.append(UserMessage(f"Result of {record.get('tool', '')}:\n{record.get('text', '')}"))
+        elif kind == "compaction_finished" and record.get("summary"):
+            messages = [*messages[: 2 if record.get("opening_kept", True) else 1]]
+            messages.append(UserMessage(str(record["summary"])))
     return messages if len(messages) > 1 else []

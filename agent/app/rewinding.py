@@ -6,7 +6,7 @@ from typing import Literal
 
 from agent.app.live import LiveSession
 from agent.core.errors import UsageError
-from agent.core.events import ContextStatus, PrefixBroken, Rewound
+from agent.core.events import PrefixBroken, Rewound
 from agent.resources import state_folder
 from agent.session.rewind import RewoundFiles, rewind_files
 
@@ -21,7 +21,7 @@ class RewindPoint:
     """A turn that can be gone back to before. `started` is in seconds since 1970, 0 where it is not known.
 
     `changed` are the files that the tools of this turn changed. `chat` says whether the conversation can go
-    back so far: what was summed up cannot be taken apart again, the files can.
+    back so far: not where it is not known word for word, the files can even then.
     """
 
     turn: int
@@ -52,7 +52,7 @@ def rewind_points(live: LiveSession) -> list[RewindPoint]:
             first_line=_first_line(row.prompt),
             started=row.started,
             changed=tuple(row.changed),
-            chat=row.number in live.record.conversation.marks,
+            chat=live.record.conversation.can_go_back(row.number),
         )
         for row in live.turns.rows
         if row.prompt and not row.is_gone
@@ -124,9 +124,7 @@ def _tell(live: LiveSession, point: RewindPoint, what: What, files: RewoundFiles
             live.inbox.note(f"(The user put files back: {names}. Read a file again before you change it.)")
         return
     live.emit(PrefixBroken(cause=f"the conversation went back to before turn {point.turn}"))
-    live.used_tokens = live.turns.context_tokens
-    engine = live.keeper.engine
-    live.emit(ContextStatus(used=live.used_tokens, window=engine.model.context_tokens if engine else 0))
+    live.takes_up(live.turns.context_tokens)
     names = ", ".join(changed if what == "chat" else [path for path, _ in files.left])
     if names:
         live.inbox.note(f"(Files that may differ from what you have seen: {names}.)")

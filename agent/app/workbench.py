@@ -9,13 +9,12 @@ from typing import Any
 
 from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
-from agent.app.result_room import result_limit
+from agent.app.result_room import compactor_for, result_limit, room_guards
 from agent.config.model import Settings
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.guide import SmallModelGuide, Surroundings
 from agent.core.limits import (
     AttemptLimit,
-    ContextBudget,
     Guard,
     RepetitionGuard,
     SharedLimits,
@@ -121,6 +120,7 @@ class Workbench:
         guide = self.guide()
         shared = self._shared_limits(spent, steps)
         gate = self.extensions.guarded(self.gate)
+        compactor = compactor_for(self.model, self.settings, self.reply_tokens)
         delegator = Delegator(
             model=self.model,
             tools=self.tools,
@@ -132,6 +132,7 @@ class Workbench:
             deadline=self.deadline,
             reply_tokens=self.reply_tokens,
             secrets=self.secrets,
+            settings=self.settings,
         )
         return TurnServices(
             model=self.model,
@@ -139,11 +140,16 @@ class Workbench:
                 self.tools,
                 gate=gate,
                 context=replace(self.context, delegate=delegator),
-                result_limit=lambda: result_limit(self.model, self.reply_tokens),
+                result_limit=lambda: result_limit(self.model, self.reply_tokens, compactor),
             ),
-            guards=[*self._guards(guide, spent, steps), shared],
+            guards=[
+                *self._guards(guide, spent, steps),
+                *room_guards(self.model, self.reply_tokens, compactor),
+                shared,
+            ],
             verifier=self.extensions.verifying(self.verifier),
             guide=guide,
+            compactor=compactor,
             reply_tokens=self.reply_tokens,
             cancel=self.cancel,
         )
@@ -175,7 +181,6 @@ class Workbench:
             StepLimit(self.task.max_steps or limits.max_steps, steps),
             self.deadline,
             TokenLimit(limits.max_tokens, spent.decoded_tokens),
-            ContextBudget(lambda: self.model.context_tokens, self.reply_tokens),
             RepetitionGuard(),
         ]
         if self.count > 1:

@@ -6,7 +6,7 @@ exactly one `tool_finished`, and `turn_finished` is always the last event of a t
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from agent.core.questions import QuestionField
@@ -291,13 +291,17 @@ class CompactionStarted:
 class CompactionFinished:
     """`after` is an estimate in tokens; equal to `before` where nothing was changed, `detail` says why then.
 
-    `summary` is what the model goes on with in place of the older messages.
+    `summary` is what the model goes on with in place of the older messages: our record, then the model's own
+    words. `opening_kept` says that the first message still stands before it. `stats` is what the request
+    for it cost.
     """
 
     before: int
     after: int
     summary: str = ""
     detail: str = ""
+    opening_kept: bool = True
+    stats: StepStats = field(default_factory=StepStats)
     type: Literal["compaction_finished"] = "compaction_finished"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from agent.core.cancel import InterruptedRunError, closing, halting, unless_cancelled
 from agent.core.events import (
     AssistantReplied,
+    CompactionFinished,
     Event,
     Notice,
     PrefixBroken,
@@ -45,12 +46,17 @@ async def run_turn(
             yield PrefixBroken(cause="the last request has no reply in the conversation")
         said = prompt if isinstance(prompt, Said) else Said(prompt, prompt)
         conversation.add(UserMessage(said.told, said.pictures))
-        yield UserMessageAdded(text=said.text)
+        added = UserMessageAdded(text=said.text, is_note=said.is_note)
+        if services.compactor:
+            services.compactor.observe(added)
+        yield added
         while not turn.stopped():
             async with closing(turn.step()) as events:
                 async for event in events:
                     if services.guide:
                         services.guide.observe(event)
+                    if services.compactor:
+                        services.compactor.observe(event)
                     yield event
     yield turn.finished()
 
@@ -75,6 +81,7 @@ class _Turn:
         self._state = TurnState()
         self._bad_replies = 0
         self._failed_finishes = 0
+        self._reply_room = services.reply_tokens
         self._ending: Ending | None = None
 
     def stopped(self) -> bool:
@@ -106,10 +113,15 @@ class _Turn:
 
     async def step(self) -> AsyncIterator[Event]:
         """One request to the model, and what follows from the reply."""
-        self._state.begin_step()
         for said in await self._services.inbox.take() if self._services.inbox else ():
             self._conversation.add(UserMessage(said.told, said.pictures))
             yield UserMessageAdded(text=said.text, is_note=said.is_note)
+        async with closing(self._make_room()) as events:
+            async for event in events:
+                yield event
+        if self._ending is not None or self._halt.is_set():
+            return
+        self._state.begin_step()
         yield StepStarted(step=self._state.steps)
         reply: Reply | None = None
         async with closing(self._generate()) as items:
@@ -127,12 +139,28 @@ class _Turn:
             async for event in events:
                 yield event
 
+    async def _make_room(self) -> AsyncIterator[Event]:
+        """A compaction where the next request would not leave enough of the context window."""
+        compactor = self._services.compactor
+        if compactor is None:
+            return
+        cue = self._services.guide.cue() if self._services.guide else ""
+        async with closing(compactor.make_room(self._conversation, cue)) as events:
+            async for event in events:
+                if isinstance(event, CompactionFinished):
+                    self._state.stats.append(event.stats)
+                yield event
+        if compactor.cannot_fit:
+            self._ending = Ending("context_full", "", compactor.cannot_fit)
+
     async def _generate(self) -> AsyncIterator[ModelItem]:
         """The model's stream, closed when the time is up. A cancel is the model's own business."""
         messages = self._conversation.messages
         self._conversation.requested = len(messages)
         offer = self._services.guide.offer() if self._services.guide else Offer()
-        stream = self._services.model.generate(messages, max_tokens=self._services.reply_tokens, offer=offer)
+        compactor, most = self._services.compactor, self._services.reply_tokens
+        self._reply_room = min(most, compactor.reply_room()) if compactor else most
+        stream = self._services.model.generate(messages, max_tokens=self._reply_room, offer=offer)
         async with closing(stream):
             while True:
                 try:
@@ -151,11 +179,15 @@ class _Turn:
             self._conversation.add(broken_off(reply.message))
             self._ending = self._halted()
         elif reply.stop_reason == "overflow":
-            self._ending = Ending("context_full", "", reply.error)
+            for event in self._overflowed(reply):
+                yield event
         elif reply.stop_reason == "error":
             self._ending = Ending("server_failed", "", reply.error)
+        elif reply.problem and self._met_the_window(reply):
+            yield Notice(text="the reply met the end of the context window, so the model sums up first")
         elif reply.problem:
             self._state.context_tokens = reply.stats.context_tokens - reply.stats.decoded_tokens
+            self._conversation.measure(reply.stats, with_reply=False)
             for event in self._refuse(reply):
                 yield event
         else:
@@ -163,9 +195,27 @@ class _Turn:
             self._state.context_tokens = reply.stats.context_tokens
             self._state.calls = reply.message.tool_calls
             self._conversation.add(reply.message)
+            self._conversation.measure(reply.stats, with_reply=True)
+            if self._services.compactor:
+                self._services.compactor.replied()
             async with closing(self._follow(reply.message)) as events:
                 async for event in events:
                     yield event
+
+    def _overflowed(self, reply: Reply) -> list[Event]:
+        """The server has less room than was thought: the next request is shorter, if that is possible."""
+        compactor = self._services.compactor
+        if compactor is None or not compactor.overflowed(reply.window):
+            self._ending = Ending("context_full", "", reply.error)
+            return []
+        return [Notice(text=f"the server refused the prompt as too long: {reply.error}", level="warning")]
+
+    def _met_the_window(self, reply: Reply) -> bool:
+        """Whether a reply was cut short for want of room, which a compaction can make."""
+        compactor = self._services.compactor
+        if compactor is None or reply.stop_reason != "length":
+            return False
+        return self._reply_room < self._services.reply_tokens and compactor.want_room()
 
     def _refuse(self, reply: Reply) -> list[Event]:
         """Drops a reply that cannot be acted on, and says what was wrong with it.
@@ -175,18 +225,22 @@ class _Turn:
         self._bad_replies += 1
         if self._bad_replies >= BAD_REPLIES_ALLOWED:
             detail = f"{BAD_REPLIES_ALLOWED} replies in a row were unusable: {reply.problem}"
+            if reply.is_empty:
+                detail = f"the model produced no answer: {BAD_REPLIES_ALLOWED} replies in a row were empty"
             self._ending = Ending("gave_up", "", detail)
             return []
         self._conversation.add(UserMessage(reply.problem))
         return [
             Notice(text=f"reply dropped: {reply.problem}", level="warning"),
             PrefixBroken(cause="an unusable reply was dropped"),
-            UserMessageAdded(text=reply.problem),
+            UserMessageAdded(text=reply.problem, is_note=True),
         ]
 
     async def _follow(self, message: AssistantMessage) -> AsyncIterator[Event]:
         finishes = [call for call in message.tool_calls if call.name == FINISH_TOOL]
         others = [call for call in message.tool_calls if call.name != FINISH_TOOL]
+        others, repeated = _told_apart(others)
+        self._answer_calls(repeated, "The same call stands in this reply already. It was run once.")
         for position, call in enumerate(others):
             last = not finishes and position == len(others) - 1
             async with closing(self._run(call, verify=last)) as events:
@@ -243,7 +297,7 @@ class _Turn:
             self._ending = Ending("check_failed", answer, detail)
         elif not calls:
             self._conversation.add(UserMessage(verdict.feedback))
-            yield UserMessageAdded(text=verdict.feedback)
+            yield UserMessageAdded(text=verdict.feedback, is_note=True)
 
     async def _judge(self, judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:
         try:
@@ -254,3 +308,13 @@ class _Turn:
     def _answer_calls(self, calls: Sequence[ToolCall], text: str) -> None:
         for call in calls:
             self._conversation.add(ToolMessage(call.id, call.name, text))
+
+
+def _told_apart(calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
+    """The calls of one reply to run, and those that repeat one of them to the letter."""
+    first: list[ToolCall] = []
+    repeated: list[ToolCall] = []
+    for call in calls:
+        same = any(one.name == call.name and one.arguments == call.arguments for one in first)
+        (repeated if same else first).append(call)
+    return first, repeated

@@ -1,0 +1,367 @@
+"""A conversation that is about to fill its context window made short, in the middle of a turn or between two.
+
+The summary is asked for as one more turn on the prompt that the server has in its cache. Results that the
+model has not read yet are no part of that request, and follow the summary whole. What is left then is the
+opening of the conversation, which is cached too, the facts from our own record, the model's notes, and what
+is not answered yet.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agent.core import summing, trimming
+from agent.core.cancel import closing
+from agent.core.events import (
+    CompactionFinished,
+    CompactionStarted,
+    Event,
+    Notice,
+    Prefill,
+    PrefixBroken,
+    Retry,
+)
+from agent.core.guide import Offer
+from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from agent.core.model import Model, Reply
+from agent.core.stats import StepStats
+from agent.core.turn import Conversation
+from agent.core.worklog import WorkLog, cut
+
+CAUSE = "compaction"
+CountTokens = Callable[[str], Awaitable[int | None]]
+"""Tokens of a text as the server counts them, None where it does not."""
+
+WordRequest = Callable[[int, str], str]
+"""The request for a summary of at most so many words; the text is what a person wants kept above all."""
+
+_MOST_NOTES, _LEAST_NOTES, _NOTES_SHARE = 1_024, 160, 1 / 16
+_REQUEST_TOKENS = 240
+_MARGIN_TOKENS = 32
+_WORDS_PER_TOKEN = 0.6
+_FACTS_SHARE = 0.06
+_OPENING_SHARE = 0.4
+_LEAST_REPLY_SHARE = 1 / 8
+_MOST_LEFT = 0.7
+"""At most this share of the tokens is left after a compaction, or it was none."""
+
+_RESULT_SHARE = 0.4
+_MOST_RESULT_CHARACTERS = 16_000
+_TAIL_SHARE = 1 / 8
+_UNKNOWN_WINDOW = 8_192
+_KEPT_BACK = "(This result comes after your summary.)"
+_OWN_WORDS, _OWN_WORDS_CHARACTERS = 3, 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Shortened:
+    """What a conversation becomes: `tokens` are an estimate, `kept_from` where its end was in the old one."""
+
+    messages: list[Message]
+    tokens: int
+    kept_from: int
+    opening_kept: bool
+
+
+class Compactor:
+    """Keeps a conversation within the context window of its slot. One for each turn.
+
+    `cannot_fit` says, once it is set, why no further request is possible.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        share: float,
+        word_request: WordRequest,
+        reply_tokens: int,
+        log: WorkLog,
+        count: CountTokens | None = None,
+    ) -> None:
+        """`share` of the window is where a compaction begins, `reply_tokens` the most for a reply."""
+        self.cannot_fit = ""
+        self._model = model
+        self._share = share
+        self._word_request = word_request
+        self._reply_tokens = reply_tokens
+        self._log = log
+        self._count = count
+        self._limit = 0
+        self._wanted = False
+        self._is_fresh = False
+        self._conversation = Conversation()
+        self._size = 0
+
+    def observe(self, event: Event) -> None:
+        """Sees every event of the turn."""
+        self._log.observe(event)
+
+    def replied(self) -> None:
+        """The model has made a step that is to be seen, so that there may be another compaction."""
+        self._is_fresh = False
+
+    def want_room(self) -> bool:
+        """Has a compaction made before the next request; False if the last one has brought nothing."""
+        self._wanted = not self._is_fresh
+        return self._wanted
+
+    def overflowed(self, told: int) -> bool:
+        """Learns from a server that refused a prompt as too long; False if there is no way to go on.
+
+        `told` is the size of the context that the server says it has, 0 if it does not say.
+        """
+        known = min(self._window or self._size, self._size) or 1
+        self._limit = min(told, self._window or told) if told else known * 3 // 4
+        conversation = self._conversation
+        conversation.requested = min(conversation.requested, summing.answered(conversation.messages))
+        return self.want_room()
+
+    async def is_full(self, conversation: Conversation) -> bool:
+        """Whether there has to be a compaction before anything is added."""
+        self._conversation = conversation
+        self._size = await self._measure(conversation)
+        return bool(self._window) and self._size > self._trigger(self._window)
+
+    def reply_room(self) -> int:
+        """The most tokens for the next reply, so that a request for a summary still fits after it."""
+        if not self._window:
+            return self._reply_tokens
+        free = self._window - self._size - _MARGIN_TOKENS
+        kept_free = free - self._summary_room(self._window)
+        return max(1, min(self._reply_tokens, kept_free if kept_free >= self._least_reply() else free))
+
+    def result_limit(self) -> int:
+        """The most characters of a tool's result: it has to fit at least after a compaction."""
+        window = self._window
+        if not window:
+            return _MOST_RESULT_CHARACTERS
+        conversation = self._conversation
+        ratio = min(conversation.characters_per_token, 3.0)
+        waiting = conversation.messages[summing.answered(conversation.messages) :]
+        last = conversation.messages[summing.tail_start(conversation.messages) :]
+        fixed = self._fixed(conversation) + self._summary_room(window) + self._least_reply()
+        short = window * _MOST_LEFT - fixed - trimming.tokens_of(last, ratio)
+        now = (
+            window * self._share - self._size_after_reply() - trimming.tokens_of(waiting, ratio)
+        )  # what fits without a compaction
+        return max(0, min(_MOST_RESULT_CHARACTERS, int(max(now, short) * _RESULT_SHARE * ratio)))
+
+    async def make_room(self, conversation: Conversation, cue: str = "") -> AsyncIterator[Event]:
+        """Before each request: a compaction if there has to be one, else nothing.
+
+        `cue` is the last line for a model that needs to be told what to do next. See `cannot_fit`.
+        """
+        self._conversation = conversation
+        window = self._window
+        self._size = await self._measure(conversation)
+        if not window or not (self._wanted or self._size > self._trigger(window)):
+            return
+        wanted, self._wanted = self._wanted, False
+        if not self._is_fresh and summing.answered(conversation.messages):
+            async with closing(self.compact(conversation, cue=cue)) as events:
+                async for event in events:
+                    yield event
+        elif wanted or self._size + self._least_reply() > window:
+            self._cut_results(conversation, window)
+        if self._size + min(self._least_reply(), _LEAST_NOTES) > window and not self.cannot_fit:
+            self.cannot_fit = self._why_not(conversation, window)
+
+    async def compact(
+        self,
+        conversation: Conversation,
+        *,
+        instruction: str = "",
+        by_hand: bool = False,
+        keep_from: int | None = None,
+        cue: str = "",
+    ) -> AsyncIterator[Event]:
+        """Makes the conversation short; the last `CompactionFinished` says what came of it.
+
+        Without `by_hand` a model that gives no summary is no reason to stop: the record has to do then, and
+        at most 70 % of the tokens may be left. `keep_from` is where the turns begin that stay as they are.
+        """
+        self._conversation = conversation
+        window = self._window or _UNKNOWN_WINDOW
+        before = self._size = await self._measure(conversation)
+        yield CompactionStarted(before=before, automatic=not by_hand)
+        notes, problem, stats = "", "", StepStats()
+        async with closing(self._ask(conversation, window, instruction)) as items:
+            async for item in items:
+                if isinstance(item, Reply):
+                    notes, problem, stats = *summing.notes_of(item), item.stats
+                else:
+                    yield item
+        if problem == "interrupted" or (problem and by_hand):
+            yield CompactionFinished(before=before, after=before, detail=problem, stats=stats)
+            return
+        target = before - 1 if by_hand else int(min(before * _MOST_LEFT, self._most_after(window)))
+        tail = summing.tail_start(conversation.messages) if keep_from is None else keep_from
+        found = self._shorten(conversation, notes, tail, target, window, cue)
+        if found is None:
+            detail = "the summary would be no shorter" if by_hand else self._why_not(conversation, window)
+            self.cannot_fit = "" if by_hand else detail
+            yield CompactionFinished(before=before, after=before, detail=detail, stats=stats)
+            return
+        summary = next(one.text for one in found.messages if summing.is_summary(one))
+        conversation.shorten(found.messages, found.kept_from, CAUSE)
+        conversation.tokens, conversation.measured = found.tokens, len(found.messages)
+        self._size, self._is_fresh = found.tokens, True
+        yield CompactionFinished(
+            before=before,
+            after=found.tokens,
+            summary=summary,
+            opening_kept=found.opening_kept,
+            stats=stats,
+        )
+        yield PrefixBroken(cause=CAUSE)
+
+    @property
+    def _window(self) -> int:
+        promised = max(0, self._model.context_tokens)
+        return min(promised, self._limit) if promised and self._limit else promised or self._limit
+
+    def _notes_tokens(self, window: int) -> int:
+        return int(max(_LEAST_NOTES, min(_MOST_NOTES, window * _NOTES_SHARE)))
+
+    def _summary_room(self, window: int) -> int:
+        return self._notes_tokens(window) + _REQUEST_TOKENS + _MARGIN_TOKENS
+
+    def _least_reply(self) -> int:
+        return min(self._reply_tokens, int((self._window or _UNKNOWN_WINDOW) * _LEAST_REPLY_SHARE))
+
+    def _most_after(self, window: int) -> int:
+        return window - self._least_reply() - self._summary_room(window)
+
+    def _trigger(self, window: int) -> int:
+        """Beyond so many tokens there is a compaction before the next request."""
+        return int(min(window * self._share, self._most_after(window)))
+
+    async def _measure(self, conversation: Conversation) -> int:
+        """Tokens of the conversation as it stands, counted by the server where it could become too many."""
+        ratio = conversation.characters_per_token
+        new = conversation.messages[conversation.measured :]
+        about = conversation.tokens + trimming.tokens_of(new, ratio)
+        text = "\n".join(map(trimming.text_of, new))
+        most = conversation.tokens + len(text.encode("utf-8", "replace")) + trimming.MESSAGE_TOKENS * len(new)
+        if not text or self._count is None or most <= self._trigger(self._window or most * 2):
+            return about
+        counted = await self._count(text)
+        if counted is None:
+            return about
+        return conversation.tokens + counted + trimming.MESSAGE_TOKENS * len(new)
+
+    def _size_after_reply(self) -> int:
+        return self._conversation.tokens or self._size
+
+    def _fixed(self, conversation: Conversation) -> int:
+        """Tokens of the system text and the tools, as far as they are known."""
+        ratio = conversation.characters_per_token
+        opening = conversation.messages[: conversation.opening]
+        texts = [one for one in opening if not isinstance(one, SystemMessage)]
+        known = conversation.opening_tokens - trimming.tokens_of(texts, ratio)
+        least = [one for one in conversation.messages[:1] if isinstance(one, SystemMessage)]
+        return max(known, trimming.tokens_of(least, ratio))
+
+    async def _ask(
+        self, conversation: Conversation, window: int, instruction: str
+    ) -> AsyncIterator[Prefill | Retry | Notice | Reply]:
+        """The request for the notes and its reply. Nothing at all where no request would fit."""
+        most = self._notes_tokens(window)
+        request = self._word_request(int(most * _WORDS_PER_TOKEN), instruction)
+        if any(isinstance(one, AssistantMessage) and one.reasoning for one in conversation.messages):
+            most *= 2  # it will think first
+        messages = self._fitting(conversation, request, window - most - _MARGIN_TOKENS)
+        if messages is None:
+            return
+        offer = Offer(tools=frozenset({"finish"}))
+        async with closing(self._model.generate(messages, max_tokens=most, offer=offer)) as items:
+            async for item in items:
+                if isinstance(item, Prefill | Retry | Notice | Reply):
+                    yield item
+
+    def _fitting(self, conversation: Conversation, request: str, room: int) -> list[Message] | None:
+        """The conversation with the request at its end: as it is cached if that fits, else less of it."""
+        messages = conversation.messages
+        hot = max(summing.answered(messages), min(conversation.requested, len(messages)))
+        asked = messages[:hot]
+        ratio = conversation.characters_per_token
+        size = conversation.tokens if conversation.measured <= hot else 0
+        size += trimming.tokens_of(asked[conversation.measured if size else 0 :], ratio)
+        last = asked[-1]
+        kept_back: list[Message] = (
+            [ToolMessage(call.id, call.name, _KEPT_BACK) for call in last.tool_calls]
+            if isinstance(last, AssistantMessage)
+            else []
+        )
+        end = [*kept_back, UserMessage(request)]
+        room -= trimming.tokens_of(end, ratio)
+        if size <= room:
+            return [*asked, *end]
+        bare = trimming.without_thoughts(asked)
+        fixed = self._fixed(conversation)
+        for until in (trimming.last_turn(asked), hot):
+            bare = trimming.without_results(bare, until)
+            if fixed + trimming.tokens_of(bare[1:], min(ratio, 3.0)) <= room:
+                return [*bare, *end]
+        return None
+
+    def _shorten(
+        self, conversation: Conversation, notes: str, tail_start: int, target: int, window: int, cue: str
+    ) -> _Shortened | None:
+        """The shorter conversation in at most `target` tokens: what is left out first comes first here."""
+        messages = conversation.messages
+        ratio = conversation.characters_per_token
+        fixed = self._fixed(conversation)
+        opening = summing.opening_of(messages)
+        system = [one for one in opening if isinstance(one, SystemMessage)]
+        said = [one for one in opening if not isinstance(one, SystemMessage)]
+        tail = summing.tail_from(messages, tail_start)
+        notes = notes or self._own_notes(messages[:tail_start])
+        whole = trimming.tokens_of(said, ratio) <= window * _OPENING_SHARE
+        facts = int(window * _FACTS_SHARE * ratio)
+        for attempt in range(5):
+            if attempt == 2 or (attempt == 0 and not whole):
+                said = [summing.shorter_text(one, int(window * _TAIL_SHARE * ratio)) for one in said]
+                whole = whole and said == opening[len(system) :]
+            if attempt == 3:
+                notes, facts = cut(notes, int(window * _NOTES_SHARE * ratio)), facts // 2
+            if attempt == 4:
+                tail, notes = summing.tail_as_text(tail, notes, int(window * _TAIL_SHARE * ratio))
+            shown = [one.text for one in (*said, *tail) if isinstance(one, UserMessage)]
+            told = self._log.facts(first_is_kept=whole, characters=facts, shown=shown)
+            summary = summing.summary_text(told, notes, "" if tail else cue)
+            new: list[Message] = [*system, *said, UserMessage(summary), *tail]
+            tokens = fixed + trimming.tokens_of(new[len(system) :], ratio)
+            if attempt >= 1 and tokens > target:
+                tail = trimming.with_shorter_results(tail, int((tokens - target) * ratio) + 1)
+                new = [*system, *said, UserMessage(summary), *tail]
+                tokens = fixed + trimming.tokens_of(new[len(system) :], ratio)
+            if tokens <= target:
+                return _Shortened(new, tokens, tail_start, whole)
+        return None
+
+    def _own_notes(self, messages: Sequence[Message]) -> str:
+        """Where the model gave no notes: the earlier ones, and what it said last."""
+        texts = [one.text.strip() for one in messages if isinstance(one, AssistantMessage)]
+        said = [text for text in texts if text and not text.startswith("{")][-_OWN_WORDS:]
+        return "\n".join(filter(None, [self._log.notes, *(cut(one, _OWN_WORDS_CHARACTERS) for one in said)]))
+
+    def _cut_results(self, conversation: Conversation, window: int) -> None:
+        """Cuts what the model has not read yet, where there is no other way to make it fit."""
+        hot = max(summing.answered(conversation.messages), conversation.requested)
+        excess = self._size + self._least_reply() + _MARGIN_TOKENS - window
+        if excess <= 0:
+            return
+        characters = int(excess * conversation.characters_per_token) + 1
+        tail = conversation.messages[hot:]
+        shorter = trimming.with_shorter_results(tail, characters)
+        if shorter == tail:
+            return
+        self._size -= trimming.tokens_of(tail, conversation.characters_per_token)
+        self._size += trimming.tokens_of(shorter, conversation.characters_per_token)
+        conversation.amend(shorter)
+
+    def _why_not(self, conversation: Conversation, window: int) -> str:
+        ratio = conversation.characters_per_token
+        items = trimming.largest_items(conversation.messages, self._fixed(conversation), ratio)
+        return f"the conversation cannot fit into {window} tokens of context; the largest items are {items}"

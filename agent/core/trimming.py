@@ -1,0 +1,96 @@
+"""Making messages shorter without asking a model: estimates, old results left out, long results cut."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from agent.core.worklog import cut
+
+LEFT_OUT = "[an old result, left out to make room; call the tool again if you need it]"
+MESSAGE_TOKENS = 8
+"""What a template puts around a message, at most about so much."""
+
+_SHORT_RESULT = 200
+
+
+def text_of(message: Message, *, thoughts: bool = False) -> str:
+    """The texts of a message as they are in a prompt."""
+    if isinstance(message, AssistantMessage):
+        calls = [f"{call.name} {call.raw_arguments}" for call in message.tool_calls if not call.in_text]
+        return "\n".join([*([message.reasoning] if thoughts else []), message.text, *calls])
+    return f"{message.tool_name}\n{message.text}" if isinstance(message, ToolMessage) else message.text
+
+
+def tokens_of(messages: Sequence[Message], characters_per_token: float) -> int:
+    """About how many tokens these messages have, thoughts left out."""
+    size = sum(len(text_of(message)) for message in messages)
+    return round(size / characters_per_token) + MESSAGE_TOKENS * len(messages)
+
+
+def without_thoughts(messages: Sequence[Message]) -> list[Message]:
+    return [
+        replace(one, reasoning="") if isinstance(one, AssistantMessage) and one.reasoning else one
+        for one in messages
+    ]
+
+
+def without_results(messages: Sequence[Message], until: int) -> list[Message]:
+    """The same with the results of the first `until` messages left out, all in one cut."""
+    return [
+        replace(one, text=LEFT_OUT)
+        if position < until and isinstance(one, ToolMessage) and len(one.text) > _SHORT_RESULT
+        else one
+        for position, one in enumerate(messages)
+    ]
+
+
+def last_turn(messages: Sequence[Message]) -> int:
+    """Where the last turn of the person's begins."""
+    places = [place for place, one in enumerate(messages) if isinstance(one, UserMessage)]
+    return places[-1] if places else 0
+
+
+def with_shorter_results(messages: Sequence[Message], characters: int) -> list[Message]:
+    """The same with about `characters` less: the longest results are cut, none below a few lines."""
+    shorter = list(messages)
+    while characters > 0:
+        longest = max(
+            (place for place, one in enumerate(shorter) if isinstance(one, ToolMessage)),
+            key=lambda place: len(shorter[place].text),
+            default=None,
+        )
+        if longest is None:
+            break
+        result = shorter[longest]
+        size = len(result.text)
+        text = cut(result.text, max(_SHORT_RESULT, size - characters - 60))
+        if not isinstance(result, ToolMessage) or len(text) >= size:
+            break
+        shorter[longest] = replace(result, text=text)
+        characters -= size - len(text)
+    return shorter
+
+
+def largest_items(messages: Sequence[Message], fixed: int, characters_per_token: float) -> str:
+    """The three things that take up most, for people: `fixed` tokens are the system text and the tools."""
+    calls = {
+        call.id: call.arguments
+        for one in messages
+        if isinstance(one, AssistantMessage)
+        for call in one.tool_calls
+    }
+    sizes = [("the system text with the tools", fixed)]
+    for place, message in enumerate(messages):
+        if isinstance(message, SystemMessage):
+            continue
+        tokens = tokens_of([message], characters_per_token)
+        if isinstance(message, ToolMessage):
+            about = calls.get(message.call_id, {})
+            subject = next((str(about[name]) for name in ("path", "command") if name in about), "")
+            sizes.append((f"a result of {message.tool_name} {subject}".rstrip(), tokens))
+        elif isinstance(message, UserMessage):
+            sizes.append(("the first message" if place <= 1 else "a later message", tokens))
+        else:
+            sizes.append(("a reply", tokens))
+    largest = sorted(sizes, key=lambda item: -item[1])[:3]
+    return ", ".join(f"{name[:80]} ({tokens} tokens)" for name, tokens in largest)
