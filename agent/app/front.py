@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_FILES = 100_000
 # For the garbage collector: how many new objects there are before the youngest are looked at, how many such
 # looks before the second youngest are, and so many of those before all are that it never comes to that.
-_YOUNG_OBJECTS, _YOUNG_COLLECTIONS, _NEVER_BY_ITSELF = 5_000, 20, 1_000_000
+_YOUNG_OBJECTS, _YOUNG_COLLECTIONS, _NEVER_BY_ITSELF = 2_000, 10, 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
