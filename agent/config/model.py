@@ -120,6 +120,10 @@ class Server(Section):
         description="when drafting makes a session slower than its baseline: notice says so, plain also goes "
         "on without the draft from the next turn",
     )
+    state_mib: Count = Field(
+        default=2048,
+        description="MiB on disk for what servers have read, so that they need not read it again; 0 = none",
+    )
     url: str = Field(default="", description="base URL of a running server; empty = start one")
     model: str = Field(
         default="", description="model to ask for at that URL; empty = the only one that is loaded there"
@@ -280,7 +284,7 @@ class Settings(Section):
     )
     subagents: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="whether the model may hand work to sub-agents; auto: as the profile says, or by its size",
+        description="whether the model may hand work to sub-agents; auto: by the profile, or by its size",
     )
     limits: Limits = Field(default_factory=Limits.model_construct)
     permissions: Permissions = Field(default_factory=Permissions.model_construct)

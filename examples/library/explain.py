@@ -1,6 +1,6 @@
 """Has a model look at a folder, shows what it does, and says what that cost.
 
-    python examples/library/explain.py [FOLDER] [PROFILE]
+python examples/library/explain.py [FOLDER] [PROFILE]
 """
 
 import asyncio

@@ -258,9 +258,7 @@ def test_a_session_that_is_killed_during_a_command_keeps_what_the_person_had(
     assert sorted(kept) == sorted([b"dirty\0\xff", b"clean\n", b"untracked"])
 
 
-@pytest.mark.parametrize(
-    "damage", [shutil.rmtree, lambda git: (git / "index").write_bytes(b"x")]
-)
+@pytest.mark.parametrize("damage", [shutil.rmtree, lambda git: (git / "index").write_bytes(b"x")])
 def test_a_repository_that_breaks_meanwhile_costs_no_held_file(
     workspace: Path, state: Path, damage: Callable[[Path], object]
 ) -> None:
