@@ -18,7 +18,8 @@ class Reply:
 
     `problem` tells the model what was wrong with a reply that cannot be acted on: a call cut by the
     token limit, arguments that are no JSON, an unknown tool. Such a reply is never put into the
-    history. `error` tells people why the server gave none.
+    history. `is_empty` says that it had nothing in it but thoughts, if that. `error` tells people why the
+    server gave none. `window` is the size of the slot's context where an overflow has told it, else 0.
     """
 
     message: AssistantMessage
@@ -26,6 +27,8 @@ class Reply:
     stats: StepStats = field(default_factory=StepStats)
     problem: str = ""
     error: str = ""
+    is_empty: bool = False
+    window: int = 0
 
 
 ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Prefill | Retry | Notice | Reply

@@ -15,54 +15,26 @@ from agent.core.events import Notice, Retry
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
 from agent.core.model import ModelItem, Reply
+from agent.llm.connection import Connection, Pulse, dies, failures, open_client
 from agent.llm.draft import Draft
 from agent.llm.failures import Failure, classify
 from agent.llm.habits import ServerHabits
-from agent.llm.metrics import MetricsKind, MetricsWatch
+from agent.llm.metrics import MetricsWatch
 from agent.llm.protocol import ToolProtocol
+from agent.llm.reads import FullerReads
 from agent.llm.repetition import goes_in_circles
 from agent.llm.slots import slot_beside
+from agent.llm.window import LEAST_REPLY_TOKENS, Window
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
 
 RETRIES = 2
-RETRY_DELAY_SECONDS = 0.5
-LOADING_PATIENCE_SECONDS = 600.0
 UNPARSED_REPLY = "The server could not read your tool call. Nothing was run. Send the whole call again."
-# While it evaluates a prompt llama-server sends progress and comment lines. It is silent while another client
-# has the only slot, which can take minutes.
-SILENCE_SECONDS = 900.0
 _METRICS_SECONDS = 2.0
+_COUNT_SECONDS = 10.0
 _CIRCLES_EVERY = 64
 _MAY_BE_THE_PROCESS = ("unreachable", "dropped", "loading", "refused", "server", "garbage")
-_SENT_HEADERS = frozenset(
-    {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """Where the server is, and how patient to be with it.
-
-    `transport` replaces the network in tests. A server that sends nothing for `silence_seconds` is given
-    up. `retry_seconds` pass before a failed request is repeated, twice that before the second time.
-
-    `llama_fields` says whether fields that only llama-server knows are sent, `grammars` whether replies may
-    be bound to one; a server that refuses some gets the request again without. `metrics` names an engine
-    whose own metrics tell about drafting.
-    """
-
-    base_url: str
-    api_key: str
-    model: str = "local"
-    transport: Any = None
-    silence_seconds: float = SILENCE_SECONDS
-    retry_seconds: float = RETRY_DELAY_SECONDS
-    loading_seconds: float = LOADING_PATIENCE_SECONDS
-    llama_fields: bool = True
-    grammars: bool = True
-    metrics: MetricsKind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,21 +82,21 @@ class ChatModel:
         )
         kind = connection.metrics
         self._metrics = MetricsWatch(kind, self._read_metrics) if kind else None
-        self._context_tokens = context_tokens
+        self._window = Window(context_tokens)
+        self._pulse = Pulse()
         self._sampling = dict(sampling)
         self._cancel = cancel
         self._client: AsyncOpenAI | None = None
         self._replies = replies_before
-        self._used_tokens = 0
 
     @property
     def used_tokens(self) -> int:
         """Tokens that the conversation took up after the last reply."""
-        return self._used_tokens
+        return self._window.used
 
     @property
     def context_tokens(self) -> int:
-        return self._context_tokens
+        return self._window.tokens
 
     @property
     def protocol(self) -> ToolProtocol:
@@ -143,7 +115,7 @@ class ChatModel:
         return ChatModel(
             self._connection,
             protocol,
-            context_tokens=self._context_tokens,
+            context_tokens=self._window.tokens,
             sampling={**self._sampling, **pinned},
             cancel=cancel,
         )
@@ -152,12 +124,18 @@ class ChatModel:
         """A slot for another conversation, see `agent.llm.slots`; None leaves it to the server."""
         if not self._connection.llama_fields:
             return None
-        url = f"{self._connection.base_url.rstrip('/')}/slots"
+        url = self._connection.address("/slots")
         try:
             said = await self._open().get(url, cast_to=object, options={"timeout": _METRICS_SECONDS})
-        except _failures():
+        except failures():
             return None
-        return slot_beside(said, self._used_tokens)
+        return slot_beside(said, self._window.used)
+
+    async def count_tokens(self, text: str) -> int | None:
+        """Tokens of `text` as llama-server counts them, None where it does not."""
+        told = await self._ask("/tokenize", {"content": text})
+        tokens = told.get("tokens") if isinstance(told, Mapping) else None
+        return len(tokens) if isinstance(tokens, list) else None
 
     async def close(self) -> None:
         if self._client is not None:
@@ -169,15 +147,16 @@ class ChatModel:
         """Streams one reply; the same request is repeated at most twice when the server fails.
 
         What a failed stream had said by then is void, a `Retry` says so. While the server loads its model
-        the request is repeated for as long as the connection allows.
+        the request is repeated for as long as the connection allows. Prompt and reply never take more than
+        the window: the reply is bounded to what is left, and without room for one nothing is sent.
         """
         self._replies += 1
-        request = self._request(messages, max_tokens, offer)
+        request = await self._fitted(messages, max_tokens, offer)
         loading_until = time.monotonic() + self._connection.loading_seconds
         waited, attempt = False, 0
-        while True:
+        while request is not None:
             failure: Failure | None = None
-            async with closing(self._attempt(request)) as items:
+            async with closing(self._attempt(request, messages)) as items:
                 async for item in items:
                     if isinstance(item, Failure):
                         failure = item
@@ -188,12 +167,13 @@ class ChatModel:
             rescue = await self._rescued(failure)
             if rescue is not None:
                 yield Retry(cause=rescue.cause, attempt=1)
+                request = await self._fitted(messages, max_tokens, offer)
                 waited, attempt = False, 0
                 continue
             lesson = self._habits.learn(failure)
             if lesson:
                 yield Notice(text=lesson, level="warning")
-                request = self._request(messages, max_tokens, offer)
+                request = await self._fitted(messages, max_tokens, offer)
             elif failure.kind == "loading" and time.monotonic() < loading_until:
                 if not waited:
                     yield Retry(cause=failure.text, attempt=1)
@@ -204,8 +184,10 @@ class ChatModel:
                 yield Retry(cause=failure.text, attempt=attempt)
                 await self._pause(self._connection.retry_seconds * attempt)
             else:
+                self._window.learn(failure.window)
                 yield _failed(failure)
                 return
+        yield self._too_long()
 
     async def _rescued(self, failure: Failure) -> Rescue | None:
         """Goes over to another server if there is one to take the place of a failed one."""
@@ -220,7 +202,7 @@ class ChatModel:
         await self.close()
         self._client = None
         self._connection = replace(self._connection, base_url=rescue.base_url, api_key=rescue.api_key)
-        self._context_tokens = rescue.context_tokens
+        self._window = Window(rescue.context_tokens)
         return rescue
 
     async def _pause(self, seconds: float) -> None:
@@ -230,40 +212,84 @@ class ChatModel:
         except TimeoutError:
             return
 
-    def _request(self, messages: Sequence[Message], max_tokens: int, offer: Offer) -> dict[str, Any]:
+    async def _fitted(
+        self, messages: Sequence[Message], max_tokens: int, offer: Offer
+    ) -> dict[str, Any] | None:
+        """The request, its reply bounded to what the window has left; None where that is too little."""
         sampling = dict(self._sampling)
         if offer.temperature is not None:
             sampling["temperature"] = offer.temperature
-        return self._habits.request(
-            messages, model=self._connection.model, max_tokens=max_tokens, offer=offer, sampling=sampling
-        )
 
-    async def _attempt(self, request: dict[str, Any]) -> AsyncIterator[ModelItem | Failure]:
+        def request(most: int) -> dict[str, Any]:
+            return self._habits.request(
+                messages, model=self._connection.model, max_tokens=most, offer=offer, sampling=sampling
+            )
+
+        made = request(max_tokens)
+        room = await self._window.room(made, messages, self._ask)
+        if room is None or room >= max_tokens:
+            return made
+        return request(room) if room >= min(max_tokens, LEAST_REPLY_TOKENS) else None
+
+    async def _ask(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What llama-server says to a question about a prompt; None where it fails, and of other engines."""
+        if not self._connection.llama_fields or self._cancel.is_set():
+            return None
+        url = self._connection.address(path)
+        try:
+            asked = self._open().post(
+                url, cast_to=object, body=dict(body), options={"timeout": _COUNT_SECONDS}
+            )
+            return await unless_cancelled(asked, self._cancel)
+        except (InterruptedRunError, *failures()):
+            return None
+
+    def _too_long(self) -> Reply:
+        size = self._window.tokens
+        error = f"the conversation and a reply to it do not fit into the context window of {size} tokens"
+        return Reply(message=AssistantMessage(""), stop_reason="overflow", error=error, window=size)
+
+    async def _attempt(
+        self, request: dict[str, Any], messages: Sequence[Message]
+    ) -> AsyncIterator[ModelItem | Failure]:
         """One request. The stream is pumped by a task of its own, so that a cancel closes it at once."""
         draft = Draft()
         if self._cancel.is_set():
             yield self._cancelled(draft, time.monotonic())
             return
         queue: asyncio.Queue[ModelItem | Failure | None] = asyncio.Queue()
-        pump = asyncio.ensure_future(self._pump(request, draft, queue))
+        pump = asyncio.ensure_future(self._pump(request, messages, draft, queue))
         pump.add_done_callback(lambda _: queue.put_nowait(None))
         watch = asyncio.ensure_future(self._cancel.wait())
         watch.add_done_callback(lambda _: pump.cancel())
+        self._pulse.beat()
+        death = asyncio.ensure_future(dies(self._open(), self._connection, self._pulse))
+        death.add_done_callback(lambda _: pump.cancel())
         started = time.monotonic()
         try:
             while (item := await queue.get()) is not None:
                 yield item
-            if pump.cancelled():
-                yield self._cancelled(draft, started)
-            else:
+            if not pump.cancelled():
                 pump.result()
+            elif death.done() and not self._cancel.is_set():
+                yield Failure("unreachable", f"{self._named} went silent and does not answer /health", False)
+            else:
+                yield self._cancelled(draft, started)
         finally:
-            watch.cancel()
-            pump.cancel()
-            await asyncio.gather(pump, watch, return_exceptions=True)
+            for task in (watch, death, pump):
+                task.cancel()
+            await asyncio.gather(pump, watch, death, return_exceptions=True)
+
+    @property
+    def _named(self) -> str:
+        return f"the server at {self._connection.base_url}"
 
     async def _pump(
-        self, request: dict[str, Any], draft: Draft, queue: "asyncio.Queue[ModelItem | Failure | None]"
+        self,
+        request: dict[str, Any],
+        messages: Sequence[Message],
+        draft: Draft,
+        queue: "asyncio.Queue[ModelItem | Failure | None]",
     ) -> None:
         started = time.monotonic()
         circles = False
@@ -272,13 +298,15 @@ class ChatModel:
             started = time.monotonic()
         try:
             async with await self._stream(request) as stream:
+                reads = FullerReads()
                 async for chunk in stream:
                     for item in draft.take(chunk, self._habits.protocol):
                         queue.put_nowait(item)
                     if draft.pieces % _CIRCLES_EVERY == 1 and goes_in_circles(draft.latest):
                         circles = True
                         break
-        except _failures() as error:
+                    await reads.rest()
+        except failures() as error:
             queue.put_nowait(classify(error, self._connection.base_url, streaming=bool(draft.pieces)))
             return
         if circles:
@@ -286,9 +314,9 @@ class ChatModel:
         elif not draft.finish:
             queue.put_nowait(Failure("dropped", "the server closed the stream before the reply ended", True))
         else:
-            queue.put_nowait(await self._reply(draft, started))
+            queue.put_nowait(await self._reply(messages, draft, started))
 
-    async def _reply(self, draft: Draft, started: float) -> Reply:
+    async def _reply(self, messages: Sequence[Message], draft: Draft, started: float) -> Reply:
         self._habits.answered()
         cut = draft.finish == "length"
         pieces = [draft.calls[index] for index in sorted(draft.calls)]
@@ -299,8 +327,12 @@ class ChatModel:
         figures = draft.figures(started)
         if self._metrics:
             figures = await self._metrics.completed(figures)
-        self._used_tokens = figures.context_tokens - (figures.decoded_tokens if problem else 0)
-        return Reply(message=message, stop_reason=reason, stats=figures, problem=problem)
+        if figures.counted:
+            stays = [] if problem else [message]
+            used = figures.context_tokens - (figures.decoded_tokens if problem else 0)
+            self._window.replied([*messages, *stays], used)
+        is_empty = bool(problem) and not (cut or pieces or draft.content.strip())
+        return Reply(message=message, stop_reason=reason, stats=figures, problem=problem, is_empty=is_empty)
 
     def _circling(self, draft: Draft, started: float) -> Reply:
         return Reply(
@@ -328,65 +360,20 @@ class ChatModel:
 
     async def _read_metrics(self) -> str | None:
         """The text of the server's `/metrics`, None where there is none."""
-        url = f"{self._connection.base_url.rstrip('/')}/metrics"
+        url = self._connection.address("/metrics")
         try:
             return await self._open().get(url, cast_to=str, options={"timeout": _METRICS_SECONDS})
-        except _failures():
+        except failures():
             return None
 
     def _open(self) -> "AsyncOpenAI":
         if self._client is None:
-            self._client = open_client(self._connection)
+            self._client = open_client(self._connection, self._pulse)
         return self._client
-
-
-def open_client(connection: Connection) -> "AsyncOpenAI":
-    """An OpenAI client that never retries by itself and never goes through a proxy on this machine.
-
-    For plain http no certificates are loaded, which would take longer than all other set-up. What the
-    client adds by itself, such as an organization or headers from the environment and the kind of this
-    machine, is not the server's business and is left out.
-    """
-    import httpx2
-    from openai import AsyncOpenAI
-
-    key = connection.api_key or "none"
-
-    async def keep_what_is_needed(request: httpx2.Request) -> None:
-        for name in [name for name in request.headers if name.lower() not in _SENT_HEADERS]:
-            del request.headers[name]
-        request.headers["Authorization"] = f"Bearer {key}"
-
-    plain = connection.base_url.startswith("http://")
-    timeout = httpx2.Timeout(connection.silence_seconds, connect=10.0)
-    options: dict[str, Any] = {"transport": connection.transport} if connection.transport else {}
-    http = httpx2.AsyncClient(
-        timeout=timeout,
-        verify=not plain,
-        trust_env=not plain,
-        event_hooks={"request": [keep_what_is_needed]},
-        **options,
-    )
-    return AsyncOpenAI(
-        base_url=f"{connection.base_url.rstrip('/')}/v1",
-        api_key=key,
-        max_retries=0,
-        timeout=timeout,
-        http_client=http,
-    )
-
-
-def _failures() -> tuple[type[BaseException], ...]:
-    import httpx2
-    import openai
-
-    # Nothing checks what a server sends, so a reply of a strange shape shows up where it is read.
-    strange = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-    return (openai.OpenAIError, httpx2.HTTPError, OSError, *strange)
 
 
 def _failed(failure: Failure) -> Reply:
     if failure.kind == "unparsed":
         return Reply(message=AssistantMessage(""), stop_reason="stop", problem=UNPARSED_REPLY)
     reason = "overflow" if failure.kind == "overflow" else "error"
-    return Reply(message=AssistantMessage(""), stop_reason=reason, error=failure.text)
+    return Reply(message=AssistantMessage(""), stop_reason=reason, error=failure.text, window=failure.window)

@@ -29,18 +29,27 @@ _TOO_LONG = re.compile(
     r"|context the overflows|greater than the context length",  # LM Studio
     re.IGNORECASE,
 )
+_WINDOW_IN_WORDS = re.compile(
+    r"(?:maximum context length (?:is|of)|model's context length \(|available context size \()"
+    r"\s*(?P<size>\d[\d,]*)",
+    re.IGNORECASE,
+)
 _UNKNOWN_MODEL = re.compile(r"\bmodel\b.*(?:not found|not exist|not loaded|unknown)", re.IGNORECASE)
 _ABOUT_THE_REQUEST = (400, 405, 415, 422)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`retry` says whether the same request may be sent again. `said` is what the server said, in full."""
+    """`retry` says whether the same request may be sent again. `said` is what the server said, in full.
+
+    `window` is the size of the context in tokens, where a server says it with an overflow.
+    """
 
     kind: FailureKind
     text: str
     retry: bool
     said: str = ""
+    window: int = 0
 
 
 def classify(error: BaseException, base_url: str, *, streaming: bool) -> Failure:
@@ -93,7 +102,7 @@ def _by_status(status: int, raw: Any, base_url: str) -> Failure:
     body, said = _body(raw), _said(raw)
     message = _one_line(said) or f"HTTP {status}"
     if _is_overflow(body, said):
-        return Failure("overflow", message, False)
+        return Failure("overflow", message, False, window=_window(body, said))
     if status == 503:
         return Failure("loading", f"the server at {base_url} is still loading its model", False)
     if status in (401, 403):
@@ -113,11 +122,20 @@ def _is_overflow(body: Mapping[str, Any], said: str) -> bool:
     return body.get("type") in known or body.get("code") in known or bool(_TOO_LONG.search(said))
 
 
+def _window(body: Mapping[str, Any], said: str) -> int:
+    """What the server says its window is: llama-server in a field, others in their words."""
+    size = body.get("n_ctx")
+    if isinstance(size, int) and size > 0:
+        return size
+    found = _WINDOW_IN_WORDS.search(said)
+    return int(found["size"].replace(",", "")) if found else 0
+
+
 def _by_body(body: dict[str, Any], fallback: str) -> Failure:
     """An error inside of a stream that had begun with 200."""
     message = _one_line(body.get("message")) or _one_line(fallback)
     if _is_overflow(body, message):
-        return Failure("overflow", message, False)
+        return Failure("overflow", message, False, window=_window(body, message))
     return _server_failure(f"the server failed in mid-reply: {message}", message)
 
 

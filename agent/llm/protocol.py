@@ -15,10 +15,17 @@ from agent.core.schema import parameters_schema
 from agent.core.tool import Tool
 from agent.llm.blocks import block_grammar, parse_block
 from agent.llm.pictures import joined, with_pictures
-from agent.llm.toolcalls import CallPieces, MalformedCallError, parse_constrained, recover_from_text
+from agent.llm.toolcalls import (
+    CallPieces,
+    MalformedCallError,
+    complete_calls,
+    parse_constrained,
+    recover_from_text,
+)
 
 EMPTY_REPLY = "Your reply was empty. Call a tool, or give your answer."
 CUT_REPLY = "Your reply was cut off because it was too long. Nothing was run. Do it in smaller pieces."
+CALL_IN_THOUGHTS = "Your tool call stood in your thoughts, where nothing is run. Send it again after them."
 
 
 class ToolProtocol(Protocol):
@@ -73,13 +80,15 @@ class NativeProtocol:
         if cut:
             return plain, CUT_REPLY
         try:
-            calls = [piece.complete(f"call-{number}-{index}") for index, piece in enumerate(pieces)]
+            calls = complete_calls(pieces, f"call-{number}-")
         except MalformedCallError as error:
             return plain, str(error)
         if not calls:
             calls = recover_from_text(text, self._names, f"text-{number}-")
         if not calls and not text.strip():
-            return plain, EMPTY_REPLY
+            # A call among thoughts may be one that the model only considered, so it is asked for again.
+            in_thoughts = recover_from_text(reasoning, self._names, "")
+            return plain, CALL_IN_THOUGHTS if in_thoughts else EMPTY_REPLY
         return AssistantMessage(text, reasoning, tuple(calls)), ""
 
 

@@ -1,8 +1,8 @@
 """Getting tool calls out of what a model produced: streamed pieces, constrained JSON, or plain text."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.core.messages import ToolCall
@@ -32,6 +32,22 @@ class CallPieces:
         raw = "".join(self.arguments).strip() or "{}"
         arguments = _parse_object(raw, self.name)
         return ToolCall(self.id or fallback_id, self.name, arguments, _as_sent_back(raw, arguments))
+
+
+def complete_calls(pieces: Sequence[CallPieces], id_prefix: str) -> list[ToolCall]:
+    """The calls of one reply, each with an id of its own: results are told apart by nothing else.
+
+    Raises MalformedCallError when one of them is unusable; then none of them is run.
+    """
+    calls: list[ToolCall] = []
+    seen: set[str] = set()
+    for index, piece in enumerate(pieces):
+        call = piece.complete(f"{id_prefix}{index}")
+        if call.id in seen:
+            call = replace(call, id=f"{id_prefix}{index}")
+        seen.add(call.id)
+        calls.append(call)
+    return calls
 
 
 def parse_constrained(text: str, call_id: str) -> ToolCall:

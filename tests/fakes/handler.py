@@ -97,6 +97,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _route(self, path: str, body: Any) -> None:
         state = self.server.state
+        if state.is_dead(path):
+            return self.wait_for_client_to_leave()
+        if path in state.settings.missing:
+            return self.send_error_object(404, "not_found_error", "File Not Found")
         if state.is_loading(health_check=path in ("/health", "/v1/health")):
             return self.send_error_object(503, "unavailable_error", "Loading model")
         if path in ("/health", "/v1/health"):

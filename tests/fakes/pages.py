@@ -7,9 +7,13 @@ from tests.fakes import chat
 from tests.fakes.state import ServerSettings
 
 
+def _promised(settings: ServerSettings) -> int:
+    return settings.promised_n_ctx or settings.n_ctx
+
+
 def _props(settings: ServerSettings) -> dict[str, Any]:
     return {
-        "default_generation_settings": {"params": {}, "n_ctx": settings.n_ctx},
+        "default_generation_settings": {"params": {}, "n_ctx": _promised(settings)},
         "total_slots": settings.total_slots,
         "model_alias": settings.model,
         "model_path": f"/models/{settings.model}.gguf",
@@ -22,12 +26,12 @@ def _props(settings: ServerSettings) -> dict[str, Any]:
 
 
 def _models(settings: ServerSettings) -> dict[str, Any]:
-    meta = {"n_ctx": settings.n_ctx, "n_ctx_train": settings.n_ctx}
+    meta = {"n_ctx": _promised(settings), "n_ctx_train": _promised(settings)}
     return {"object": "list", "data": [{"id": settings.model, "owned_by": "llamacpp", "meta": meta}]}
 
 
 def _slots(settings: ServerSettings) -> list[dict[str, Any]]:
-    idle = {"n_ctx": settings.n_ctx, "speculative": False, "is_processing": False}
+    idle = {"n_ctx": _promised(settings), "speculative": False, "is_processing": False}
     return [{"id": number} | idle for number in range(settings.total_slots)]
 
 

@@ -39,7 +39,7 @@ class Step:
     `times` is the number of requests in a row that get this step, 0 for all that follow.
     `drafted` and `accepted` appear in `timings` as draft_n and draft_n_accepted. `message` is the text
     of an error, `n_ctx` the size that an overflow reports. `tokens_per_second` is how quickly the reply is
-    written, 0 for at once.
+    written, 0 for at once; `pings` is how many keep-alive comments come before it.
     """
 
     text: str = ""
@@ -54,6 +54,7 @@ class Step:
     message: str = ""
     n_ctx: int = 0
     tokens_per_second: float = 0.0
+    pings: int = 0
 
 
 StepLike = Step | Mapping[str, Any] | str

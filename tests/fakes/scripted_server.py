@@ -48,6 +48,10 @@ class ScriptedServer:
         """Blocks until that many chat requests have arrived; raises TimeoutError."""
         self._state.wait_for_chats(count, timeout_seconds)
 
+    def wait_for_path(self, path: str, count: int, timeout_seconds: float = 30.0) -> None:
+        """Blocks until that many requests for `path` have arrived; raises TimeoutError."""
+        self._state.wait_for_path(path, count, timeout_seconds)
+
     def wait(self) -> None:
         """Blocks until the server is closed."""
         self._thread.join()

@@ -44,7 +44,9 @@ class ServerSettings:
 
     `loading` is the number of health checks that still get a 503; until then nothing else is served.
     `strict` refuses a history that holds malformed tool arguments. Each request is appended to `record`
-    when it ends. Only one slot keeps a prompt, whatever `total_slots` says.
+    when it ends. Only one slot keeps a prompt, whatever `total_slots` says. It promises a context of
+    `promised_n_ctx` tokens (0: what is true, `n_ctx`). Paths in `missing` are not served. With
+    `dies_at` it stops answering anything, health checks too, once so many chats have arrived (0: never).
     """
 
     api_key: str = ""
@@ -54,6 +56,9 @@ class ServerSettings:
     loading: int = 0
     strict: bool = False
     vision: bool = False
+    promised_n_ctx: int = 0
+    missing: tuple[str, ...] = ()
+    dies_at: int = 0
     caps: Mapping[str, bool] = field(default_factory=lambda: dict.fromkeys(_CAPS, True))
     record: Path | None = None
 
@@ -80,6 +85,19 @@ class ServerState:
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.chats) >= count, timeout_seconds):
                 raise TimeoutError(f"{len(self.chats)} of {count} chat requests arrived")
+
+    def wait_for_path(self, path: str, count: int, timeout_seconds: float) -> None:
+        def seen() -> int:
+            return sum(request.path == path for request in self.requests)
+
+        with self._changed:
+            if not self._changed.wait_for(lambda: seen() >= count, timeout_seconds):
+                raise TimeoutError(f"{seen()} of {count} requests for {path} arrived")
+
+    def is_dead(self, path: str) -> bool:
+        """Whether a request is never answered. The chat that the server dies at still is."""
+        arrived, dies_at = len(self.chats), self.settings.dies_at
+        return 0 < dies_at <= arrived and not (path in CHAT_PATHS and arrived == dies_at)
 
     def note_request(self, request: RecordedRequest) -> None:
         with self._changed:

@@ -29,6 +29,8 @@ class ReplyStream:
 
     def send(self, reply: chat.Reply, figures: chat.Figures) -> None:
         self._start()
+        for _ in range(self._step.pings):
+            self._ping()
         if self._step.chunks:
             for chunk in self._step.chunks:
                 self._write(chunk.encode("utf-8") if isinstance(chunk, str) else _event(chunk))
@@ -78,9 +80,13 @@ class ReplyStream:
         raise ConnectionAbortedError("the server was closed")
 
     def _ping_for_ever(self) -> None:
-        while not self._state.stopping.wait(PING_SECONDS):
-            self._write(b":\n\n")
-        raise ConnectionAbortedError("the server was closed")
+        while True:
+            self._ping()
+
+    def _ping(self) -> None:
+        if self._state.stopping.wait(PING_SECONDS):
+            raise ConnectionAbortedError("the server was closed")
+        self._write(b":\n\n")
 
     def _finish(self, reason: str, figures: chat.Figures) -> None:
         last = self._envelope({}, reason)

@@ -7,6 +7,7 @@ from agent.core.guide import Offer
 from agent.core.messages import SystemMessage, UserMessage
 from agent.llm.protocol import ConstrainedProtocol, NativeProtocol, to_wire
 from tools import built_in_tools
+from tools.outline import OutlineTool
 from tools.task import TaskTool
 
 PROTOCOLS = {"native": NativeProtocol, "constrained": ConstrainedProtocol}
@@ -14,10 +15,10 @@ MOST_TOKENS = 1200
 
 
 def first_request(protocol_name: str, *, subagents: bool = False) -> dict[str, Any]:
-    """What is sent for the shortest task there can be."""
+    """What is sent for the shortest task there can be; with `subagents` every tool that there is."""
     tools = built_in_tools()
     if subagents:
-        tools = (*tools[:-1], TaskTool(), *tools[-1:])
+        tools = (*tools[:-1], OutlineTool(), TaskTool(), *tools[-1:])
     protocol = PROTOCOLS[protocol_name](tools)
     messages = [SystemMessage(protocol.system_text(system_prompt())), UserMessage("")]
     return {"messages": to_wire(messages), **protocol.request_fields(Offer())}

@@ -46,6 +46,7 @@ class Client:
         server: ScriptedServer | str,
         protocol: ToolProtocol | None = None,
         sampling: dict[str, Any] | None = None,
+        context_tokens: int = 4096,
         **connection: Any,
     ) -> None:
         url = server if isinstance(server, str) else server.url
@@ -54,7 +55,7 @@ class Client:
         self.model = ChatModel(
             Connection(base_url=url, **options),
             protocol or native(),
-            context_tokens=4096,
+            context_tokens=context_tokens,
             sampling=sampling or {},
             cancel=self.cancel,
         )

@@ -8,6 +8,7 @@ import pytest
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agent.llm.protocol import (
+    CALL_IN_THOUGHTS,
     CUT_REPLY,
     EMPTY_REPLY,
     ConstrainedProtocol,
@@ -146,3 +147,18 @@ def test_the_wire_form_is_plain_json():
     wire = to_wire(messages)
     json.dumps(wire, ensure_ascii=False).encode("utf-8")
     assert [message["role"] for message in wire] == ["assistant", "tool"]
+
+
+def test_call_among_thoughts_is_asked_for_again_and_not_run():
+    thoughts = 'I could do <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>'
+    assert native().read_reply("", thoughts, [], cut=False, number=1) == (
+        AssistantMessage("", thoughts),
+        CALL_IN_THOUGHTS,
+    )
+
+
+def test_calls_with_one_id_get_one_each():
+    pieces = [CallPieces("same", "read", ['{"path": "a"}']), CallPieces("same", "read", ['{"path": "b"}'])]
+    message, problem = native().read_reply("", "", pieces, cut=False, number=4)
+    assert problem == ""
+    assert [call.id for call in message.tool_calls] == ["same", "call-4-1"]

@@ -1,0 +1,165 @@
+"""The connection to a model server: where it is, how patient to be with it, and whether it still lives."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.llm.metrics import MetricsKind
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+
+RETRY_DELAY_SECONDS = 0.5
+LOADING_PATIENCE_SECONDS = 600.0
+# While it evaluates a prompt llama-server sends progress and comment lines. It is silent while another client
+# has the only slot, which can take minutes.
+SILENCE_SECONDS = 900.0
+# Two questions to `/health` that nobody answers come to 8 + 7 + 1 + 7 seconds at most.
+STALL_SECONDS = 8.0
+HEALTH_SECONDS = 7.0
+_ASK_AGAIN_SECONDS = 1.0
+_UNANSWERED = 2
+_SENT_HEADERS = frozenset(
+    {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where the server is, and how patient to be with it.
+
+    `transport` replaces the network in tests. A server that sends nothing for `silence_seconds` is given
+    up; one that sends nothing for `stall_seconds` and twice leaves `/health` unanswered for
+    `health_seconds` is dead. `retry_seconds` pass before a failed request is repeated, twice that before
+    the second time.
+
+    `llama_fields` says whether fields that only llama-server knows are sent, `grammars` whether replies may
+    be bound to one; a server that refuses some gets the request again without. `metrics` names an engine
+    whose own metrics tell about drafting.
+    """
+
+    base_url: str
+    api_key: str
+    model: str = "local"
+    transport: Any = None
+    silence_seconds: float = SILENCE_SECONDS
+    stall_seconds: float = STALL_SECONDS
+    health_seconds: float = HEALTH_SECONDS
+    retry_seconds: float = RETRY_DELAY_SECONDS
+    loading_seconds: float = LOADING_PATIENCE_SECONDS
+    llama_fields: bool = True
+    grammars: bool = True
+    metrics: MetricsKind | None = None
+
+    def address(self, path: str) -> str:
+        return f"{self.base_url.rstrip('/')}{path}"
+
+
+@dataclass(slots=True)
+class Pulse:
+    """When the server last sent a byte, comments that keep a stream open included (monotonic seconds)."""
+
+    last: float = field(default_factory=time.monotonic)
+
+    def beat(self) -> None:
+        self.last = time.monotonic()
+
+
+async def dies(client: "AsyncOpenAI", connection: Connection, pulse: Pulse) -> None:
+    """Returns when the server is dead: silent, and its `/health` twice without an answer of any kind."""
+    unanswered = 0
+    while unanswered < _UNANSWERED:
+        quiet = time.monotonic() - pulse.last
+        if quiet < connection.stall_seconds:
+            unanswered = 0
+            await asyncio.sleep(connection.stall_seconds - quiet)
+        elif await _answers(client, connection):
+            unanswered = 0
+            await asyncio.sleep(connection.stall_seconds)
+        else:
+            unanswered += 1
+            await asyncio.sleep(min(_ASK_AGAIN_SECONDS, connection.stall_seconds))
+
+
+async def _answers(client: "AsyncOpenAI", connection: Connection) -> bool:
+    import openai
+
+    options: Any = {"timeout": connection.health_seconds}
+    try:
+        await client.get(connection.address("/health"), cast_to=str, options=options)
+    except openai.APIStatusError:
+        return True  # an error is an answer too, and some engines have no such page
+    except failures():
+        return False
+    return True
+
+
+def open_client(connection: Connection, pulse: Pulse | None = None) -> "AsyncOpenAI":
+    """An OpenAI client that never retries by itself and never goes through a proxy on this machine.
+
+    For plain http no certificates are loaded, which would take longer than all other set-up. What the
+    client adds by itself, such as an organization or headers from the environment and the kind of this
+    machine, is not the server's business and is left out. `pulse` notes what comes in.
+    """
+    import httpx2
+    from openai import AsyncOpenAI
+
+    key = connection.api_key or "none"
+
+    async def keep_what_is_needed(request: httpx2.Request) -> None:
+        for name in [name for name in request.headers if name.lower() not in _SENT_HEADERS]:
+            del request.headers[name]
+        request.headers["Authorization"] = f"Bearer {key}"
+
+    async def take_the_pulse(response: httpx2.Response) -> None:
+        if pulse is not None:
+            pulse.beat()
+            if isinstance(response.stream, httpx2.AsyncByteStream):
+                response.stream = _felt(response.stream, pulse)
+
+    plain = connection.base_url.startswith("http://")
+    timeout = httpx2.Timeout(connection.silence_seconds, connect=10.0)
+    options: dict[str, Any] = {"transport": connection.transport} if connection.transport else {}
+    http = httpx2.AsyncClient(
+        timeout=timeout,
+        verify=not plain,
+        trust_env=not plain,
+        event_hooks={"request": [keep_what_is_needed], "response": [take_the_pulse]},
+        **options,
+    )
+    return AsyncOpenAI(
+        base_url=f"{connection.base_url.rstrip('/')}/v1",
+        api_key=key,
+        max_retries=0,
+        timeout=timeout,
+        http_client=http,
+    )
+
+
+def _felt(stream: "httpx2.AsyncByteStream", pulse: Pulse) -> "httpx2.AsyncByteStream":
+    """The same bytes; each arrival is noted. Comments of a stream are seen nowhere above this."""
+    import httpx2
+
+    class Felt(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in stream:
+                pulse.beat()
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Felt()
+
+
+def failures() -> tuple[type[BaseException], ...]:
+    """All that a request can end with, other than success."""
+    import httpx2
+    import openai
+
+    # Nothing checks what a server sends, so a reply of a strange shape shows up where it is read.
+    strange = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+    return (openai.OpenAIError, httpx2.HTTPError, OSError, *strange)

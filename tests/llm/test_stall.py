@@ -1,0 +1,67 @@
+"""Bytes are life, whatever they say; silence is not, where nobody answers for the server's health either."""
+
+import asyncio
+
+from tests.conftest import StartServer
+from tests.llm.conftest import Connect
+from tests.llm.rig import failed, reply_in, retries
+
+
+async def test_silent_server_that_answers_nothing_else_is_declared_dead(
+    scripted_server: StartServer, connect: Connect
+):
+    server = scripted_server({"fault": "silence", "times": 0}, dies_at=1)
+    items = await connect(server, stall_seconds=0.05, health_seconds=0.05).items()
+    assert failed(reply_in(items), "went silent and does not answer /health")
+    assert retries(items) == []
+    assert len(server.chats) == 1
+    assert sum(request.path == "/health" for request in server.requests) >= 2
+
+
+async def test_server_without_a_process_behind_it_is_declared_dead(connect: Connect):
+    """The connection stays open, as when a machine is switched off, but nobody takes another one."""
+    gone = asyncio.Event()
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        listener.close()
+        await gone.wait()
+        writer.close()
+
+    listener = await asyncio.start_server(swallow, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    items = await connect(f"http://127.0.0.1:{port}", stall_seconds=0.05).items()
+    gone.set()
+    assert failed(reply_in(items), "went silent and does not answer /health")
+
+
+async def test_silent_server_whose_health_answers_is_waited_for(
+    scripted_server: StartServer, connect: Connect
+):
+    server = scripted_server({"fault": "silence", "times": 0})
+    client = connect(server, stall_seconds=0.01)
+    asking = asyncio.ensure_future(client.ask())
+    await asyncio.to_thread(server.wait_for_path, "/health", 5)
+    assert not asking.done()
+    client.cancel.set()
+    assert (await asking).stop_reason == "cancelled"
+
+
+async def test_server_without_a_health_page_answers_all_the_same(
+    scripted_server: StartServer, connect: Connect
+):
+    server = scripted_server({"fault": "silence", "times": 0}, missing=("/health",))
+    client = connect(server, stall_seconds=0.01)
+    asking = asyncio.ensure_future(client.ask())
+    await asyncio.to_thread(server.wait_for_path, "/health", 5)
+    assert not asking.done()
+    client.cancel.set()
+    await asking
+
+
+async def test_comments_keep_a_stream_alive_though_its_health_is_dead(
+    scripted_server: StartServer, connect: Connect
+):
+    server = scripted_server({"pings": 30, "text": "At last."}, dies_at=1)
+    reply = await connect(server, stall_seconds=1.0, health_seconds=0.01).ask()
+    assert reply.message.text == "At last."
+    assert len(server.chats) == 1
