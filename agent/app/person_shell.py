@@ -42,9 +42,7 @@ async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -
     executor = ToolExecutor(
         (live.shell,),
         gate=_OwnerGate(),
-        context=replace(
-            live.gate.context, environment=live.environment(), confinement=Unconfined()
-        ),
+        context=replace(live.gate.context, environment=live.environment(), confinement=Unconfined()),
         result_limit=lambda: _MOST_CHARACTERS,
     )
     call_id = f"user-{uuid.uuid4().hex[:12]}"
