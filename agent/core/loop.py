@@ -30,6 +30,7 @@ from agent.core.verifier import Verdict
 FINISH_TOOL = "finish"
 BAD_REPLIES_ALLOWED = 3
 FAILED_FINISHES_ALLOWED = 3
+REPEATED_CALL = "The same call stands in this reply already. It was run once."
 
 
 async def run_turn(
@@ -239,10 +240,12 @@ class _Turn:
     async def _follow(self, message: AssistantMessage) -> AsyncIterator[Event]:
         finishes = [call for call in message.tool_calls if call.name == FINISH_TOOL]
         others = [call for call in message.tool_calls if call.name != FINISH_TOOL]
-        others, repeated = _told_apart(others)
-        self._answer_calls(repeated, "The same call stands in this reply already. It was run once.")
-        for position, call in enumerate(others):
-            last = not finishes and position == len(others) - 1
+        to_run = _without_repeats(others)
+        for call in others:
+            if call not in to_run:
+                self._answer_calls([call], REPEATED_CALL)
+                continue
+            last = not finishes and call is to_run[-1]
             async with closing(self._run(call, verify=last)) as events:
                 async for event in events:
                     yield event
@@ -310,11 +313,10 @@ class _Turn:
             self._conversation.add(ToolMessage(call.id, call.name, text))
 
 
-def _told_apart(calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
-    """The calls of one reply to run, and those that repeat one of them to the letter."""
+def _without_repeats(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """The calls of one reply without those that repeat an earlier one of them to the letter."""
     first: list[ToolCall] = []
-    repeated: list[ToolCall] = []
     for call in calls:
-        same = any(one.name == call.name and one.arguments == call.arguments for one in first)
-        (repeated if same else first).append(call)
-    return first, repeated
+        if not any(one.name == call.name and one.arguments == call.arguments for one in first):
+            first.append(call)
+    return first

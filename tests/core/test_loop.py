@@ -17,8 +17,9 @@ from agent.core.events import (
     UserMessageAdded,
 )
 from agent.core.guide import Offer
-from agent.core.loop import Conversation
+from agent.core.loop import REPEATED_CALL, Conversation
 from agent.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from agent.core.model import Reply
 from agent.core.tool import ToolContext, ToolResult
 from tests.core.rig import FakeCheck, FakeTool, OpenGate, editing, of_type, services_of, turn, types, waiting
 from tests.fakes.scripted_model import ScriptedModel, act, bad, broken, call, figures, say
@@ -108,6 +109,44 @@ async def test_calls_of_one_reply_run_in_their_order():
     assert [params.path for params in tool.calls] == ["a", "b"]
     results = [message for message in conversation.messages if isinstance(message, ToolMessage)]
     assert [result.call_id for result in results] == ["c1", "c2"]
+
+
+async def test_call_that_stands_in_a_reply_twice_is_run_once_and_answered_twice():
+    twice = act(call("read", "c1", path="a"), call("read", "c2", path="a"), call("read", "c3", path="b"))
+    tool = FakeTool("read", "x = 1")
+    conversation = Conversation()
+
+    await turn(services_of(ScriptedModel(twice, "Fine."), tool), conversation=conversation)
+
+    assert [params.path for params in tool.calls] == ["a", "b"]
+    results = [message for message in conversation.messages if isinstance(message, ToolMessage)]
+    assert [(one.call_id, one.text) for one in results] == [
+        ("c1", "x = 1"),
+        ("c2", REPEATED_CALL),
+        ("c3", "x = 1"),
+    ]
+
+
+async def test_change_that_stands_in_a_reply_twice_is_checked_once():
+    twice = act(call("edit", "c1"), call("edit", "c2"))
+    check = FakeCheck(True)
+    await turn(services_of(ScriptedModel(twice, "Fine."), editing(), verifier=check))
+    assert check.asked == ["change", "finish"]
+
+
+async def test_model_that_only_thinks_is_nudged_twice_and_then_said_to_have_no_answer():
+    thinking = Reply(
+        message=AssistantMessage("", "Hm."),
+        stop_reason="stop",
+        stats=figures(),
+        problem="empty",
+        is_empty=True,
+    )
+    conversation = Conversation()
+    events = await turn(services_of(ScriptedModel(thinking)), conversation=conversation)
+    assert answered(events).reason == "gave_up"
+    assert answered(events).detail == "the model produced no answer: 3 replies in a row were empty"
+    assert [type(one) for one in conversation.messages] == [UserMessage, UserMessage, UserMessage]
 
 
 async def test_a_denial_reaches_the_model():
