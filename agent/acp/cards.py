@@ -19,6 +19,7 @@ KINDS: dict[str, ToolKind] = {
     "skill": "read",
     "search": "search",
     "glob": "search",
+    "outline": "search",
     "mcp_find": "search",
     "edit": "edit",
     "write": "edit",

@@ -14,6 +14,7 @@ from agent.app.delegation import offers_subagents, subagent_rules
 from agent.app.extensions import load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
+from agent.app.outlined import offers_outline
 from agent.app.slash import spelled_out
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
@@ -30,7 +31,7 @@ from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
 from agent.permissions.gate import decide
 from agent.permissions.rules import Rule, parse_rules
-from agent.resources import config_folder, state_folder
+from agent.resources import cache_folder, config_folder, state_folder
 from agent.sandbox.commands import Sandbox
 from agent.server.profile import Profile
 from agent.server.record import Endpoint
@@ -38,6 +39,7 @@ from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
 from tools import EditForm, built_in_tools
+from tools.outline import OutlineTool
 from tools.shell import ShellTool
 from tools.task import TaskTool
 
@@ -92,7 +94,12 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     """Runs the check once to see how things stand, and words the first message with it."""
     profile, settings = setting.profile, setting.settings
     helped = offers_subagents(profile, settings)
-    built_in, shell = tools_for(setting.authorship, subagents=helped, edit_form=profile.model_card.edit_form)
+    built_in, shell = tools_for(
+        setting.authorship,
+        subagents=helped,
+        edit_form=profile.model_card.edit_form,
+        outline=offers_outline(profile),
+    )
     environment = tool_environment(setting.key_variables)
     sandbox = sandbox_for(
         setting.workspace, settings, environment, unattended=lambda: True, readable=(setting.spill_folder,)
@@ -165,15 +172,15 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
 
 
 def tools_for(
-    authorship: Authorship, *, subagents: bool, edit_form: EditForm = "replace"
+    authorship: Authorship, *, subagents: bool, edit_form: EditForm = "replace", outline: bool = False
 ) -> tuple[tuple[Tool, ...], ShellTool]:
     """All tools; what the commands of the shell change is taken for the run's own doing.
 
-    The one for `subagents` comes before the last, which ends a task.
+    Those for the `outline` and for `subagents` come before the last, which ends a task.
     """
     tools = built_in_tools(edit_form)
-    if subagents:
-        tools = (*tools[:-1], TaskTool(), *tools[-1:])
+    more: tuple[Tool, ...] = (*((OutlineTool(),) if outline else ()), *((TaskTool(),) if subagents else ()))
+    tools = (*tools[:-1], *more, *tools[-1:])
     shell = next(tool for tool in tools if isinstance(tool, ShellTool))
     own = OwnCommands(shell, authorship, only_reads=_reads_only(authorship.ledger.workspace))
     return tuple(own if tool is shell else tool for tool in tools), shell
@@ -269,6 +276,7 @@ def _tool_context(setting: Setting, environment: Mapping[str, str], sandbox: San
         environment=environment,
         shell_timeout_seconds=setting.settings.limits.shell_seconds,
         confinement=sandbox,
+        cache_folder=cache_folder(),
     )
 
 

@@ -16,7 +16,7 @@ _ATTACHED = re.compile(
     r"^(?P<path>[^\n]+?)(?:, lines \d+-\d*)?:\n(?P<fence>`{3,})\n(?P<content>.*?)\n(?P=fence)$", re.M | re.S
 )
 _NUMBERED = re.compile(r"(\d+)\t(.*)", re.S)
-_ONLY_LOOKS = ("read", "search", "glob")
+_ONLY_LOOKS = ("read", "search", "glob", "outline")
 
 Lines = Mapping[int, str]
 

@@ -80,7 +80,8 @@ class ToolContext:
     people. `spill_folder` takes output that is too long for the model. `environment` is the full
     environment for child processes; `confinement` keeps those of the model in. `delegate` is None where there
     are no sub-agents. `is_in_view` says of a file's name and the numbered lines that `read` shows of it,
-    whether the model has all of them before it already.
+    whether the model has all of them before it already. `cache_folder` keeps what can be made again, None =
+    nothing is kept.
     """
 
     workspace: Path
@@ -92,6 +93,7 @@ class ToolContext:
     confinement: Confinement = field(default_factory=Unconfined)
     delegate: Delegate | None = None
     is_in_view: Callable[[str, str], bool] = lambda name, text: False
+    cache_folder: Path | None = None
 
 
 class CallsAnother(Protocol):

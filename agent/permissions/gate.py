@@ -19,7 +19,7 @@ __all__ = ["Decision", "decide", "exact_shell_rule"]
 
 _PATH_KEYS = ("path", "file_path", "file", "filename", "folder", "directory", "dir", "root", "cwd")
 _LIST_KEYS = ("paths", "files")
-_SEARCH_TOOLS = frozenset({"search", "glob"})
+_SEARCH_TOOLS = frozenset({"search", "glob", "outline"})
 _SUBJECT_LENGTH = 200  # characters of a command or path shown in a reason
 
 

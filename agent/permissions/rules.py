@@ -21,9 +21,9 @@ from agent.permissions.words import Script, SimpleCommand, Word
 
 Verdict = Literal["allow", "ask", "deny"]
 
-PATH_TOOLS = ("read", "search", "glob", "write", "edit")
+PATH_TOOLS = ("read", "search", "glob", "outline", "write", "edit")
 _TOOLS_WITH_PATTERN = (*PATH_TOOLS, "shell")
-_COVERED = {"read": ("search", "glob"), "write": ("edit",)}
+_COVERED = {"read": ("search", "glob", "outline"), "write": ("edit",)}
 _RULE = re.compile(r"\s*(?P<tool>[\w*?.:-]+)\s*(?:\((?P<argument>.*)\))?\s*", re.DOTALL)
 _ORDER: tuple[Verdict, ...] = ("deny", "ask", "allow")
 

@@ -251,7 +251,8 @@ class ModelCard(Table):
     from the second on `retry_temperature` applies, because the same sample would not help. `guided`
     narrows what each reply may be (see `agent.core.guide`); it only works with constrained calls.
     `edit_form` is how the model changes files: `replace` text in them, apply a `patch`, write `whole` ones.
-    `subagents` offers the tool for them; None leaves it to what the server has room for.
+    `subagents` offers the tool for them; None leaves it to what the server has room for. `outline` offers the
+    map of the sources; None leaves it to the size of the context.
     """
 
     attach_mentioned_files: bool = True
@@ -262,6 +263,7 @@ class ModelCard(Table):
     guided: bool = False
     edit_form: Literal["replace", "patch", "whole"] = "replace"
     subagents: bool | None = None
+    outline: bool | None = None
 
 
 class Profile(Table):

@@ -14,11 +14,11 @@ PROTOCOLS = {"native": NativeProtocol, "constrained": ConstrainedProtocol}
 MOST_TOKENS = 1200
 
 
-def first_request(protocol_name: str, *, subagents: bool = False) -> dict[str, Any]:
-    """What is sent for the shortest task there can be; with `subagents` every tool that there is."""
+def first_request(protocol_name: str, *, subagents: bool = False, outline: bool = False) -> dict[str, Any]:
+    """What is sent for the shortest task there can be."""
     tools = built_in_tools()
-    if subagents:
-        tools = (*tools[:-1], OutlineTool(), TaskTool(), *tools[-1:])
+    more = (*((OutlineTool(),) if outline else ()), *((TaskTool(),) if subagents else ()))
+    tools = (*tools[:-1], *more, *tools[-1:])
     protocol = PROTOCOLS[protocol_name](tools)
     messages = [SystemMessage(protocol.system_text(system_prompt())), UserMessage("")]
     return {"messages": to_wire(messages), **protocol.request_fields(Offer())}

@@ -25,6 +25,13 @@ def test_tool_for_sub_agents_costs_little_where_it_is_offered(protocol: str):
     assert with_it - count(render_prompt(first_request(protocol))) <= 120
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_map_of_the_sources_costs_little_where_it_is_offered(protocol: str):
+    with_all = count(render_prompt(first_request(protocol, subagents=True, outline=True)))
+    assert with_all <= MOST_TOKENS
+    assert with_all - count(render_prompt(first_request(protocol, subagents=True))) <= 100
+
+
 def test_schema_of_a_reply_is_short_too_although_it_is_no_part_of_the_prompt():
     request = first_request("constrained")
     schema = json.dumps(request["response_format"])

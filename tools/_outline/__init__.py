@@ -1,0 +1,1 @@
+"""What is defined where in a tree of sources, and what of it matters most."""

@@ -1,0 +1,101 @@
+"""A map of the sources: which files matter, and what they define."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from agent.core.tool import Access, ToolContext, ToolResult
+from tools._description import description_of
+from tools._text.encodings import presentable
+from tools._text.files import is_folder, require_file
+from tools._text.paths import RefusalError, reason, resolve, shown
+
+if TYPE_CHECKING:
+    from tools._outline.index import Index
+
+LEAST_TOKENS, MOST_TOKENS = 100, 4000
+
+
+class OutlineParams(BaseModel):
+    about: str = ""
+    path: str = "."
+    tokens: int = 1000
+
+
+class OutlineTool:
+    name = "outline"
+    params: type[BaseModel] = OutlineParams
+    access: Access = "read"
+
+    def __init__(self) -> None:
+        self.description = description_of(self.name)
+
+    async def run(self, params: OutlineParams, context: ToolContext) -> ToolResult:
+        try:
+            return await _outline(params, context)
+        except RefusalError as refusal:
+            return ToolResult(presentable(str(refusal)), is_error=True)
+        except OSError as error:
+            return ToolResult(f"The outline could not be made: {reason(error)}.", is_error=True)
+
+
+async def _outline(params: OutlineParams, context: ToolContext) -> ToolResult:
+    import asyncio
+
+    from tools._outline.index import build_index
+
+    names, one_file = await _names(params.path or ".", context)
+    index = await build_index(context.workspace, names, context.environment, context.cache_folder)
+    budget = min(MOST_TOKENS, max(LEAST_TOKENS, params.tokens))
+    text = await asyncio.to_thread(_text, index, params.about, one_file, budget)
+    if index.missing:
+        text += f"\n({index.missing} files are not read yet; the next call goes on)"
+    return ToolResult(presentable(text))
+
+
+async def _names(given: str, context: ToolContext) -> tuple[list[str], str]:
+    """The sources that are meant, from the workspace; and the one file, if it is one."""
+    from tools._find.listing import list_files
+    from tools._outline.languages import ENDINGS, language_of
+
+    path = resolve(context.workspace, given)
+    base = shown(context.workspace, path)
+    if not is_folder(path):
+        require_file(context.workspace, path)
+        if language_of(path.name) is None:
+            raise RefusalError(f"There is no outline of {base}, only of {' '.join(ENDINGS)} files. Read it.")
+        return [base], base
+    prefix = "" if base == "." else f"{base}/"
+    listed = await list_files(path, context.environment)
+    names = [prefix + name for name in listed if language_of(name)]
+    if not names:
+        raise RefusalError(f"There are no {' '.join(ENDINGS)} files in {base}. Use glob and search.")
+    # What is near the top comes first, where not everything can be read.
+    return sorted(names, key=lambda name: (name.count("/"), name)), ""
+
+
+def _text(index: "Index", about: str, one_file: str, budget: int) -> str:
+    from tools._outline.rank import matches, rank, share_of, terms_of
+    from tools._outline.render import ranked, whole
+
+    sources = index.sources
+    if one_file:
+        source = sources.get(one_file)
+        found = source is not None and source.definitions
+        return whole(one_file, source, budget) if source and found else f"{one_file} defines nothing"
+    ranking = rank(sources)
+    terms = terms_of(about)
+    fits = matches(sources, terms)
+    note = "" if fits or not terms else f"nothing fits {about!r}; the files that matter most:\n"
+
+    def weight(name: str) -> float:
+        importance = ranking.files[name] * len(sources)
+        weighed = fits[name] * (1 + min(importance, 10.0) / 10) if fits else importance
+        return weighed * share_of(name, terms)
+
+    wanted: Sequence[str] = [name for name in (fits or sources) if sources[name].definitions]
+    if not wanted:
+        return "no definitions were found"
+    ordered = sorted(wanted, key=lambda name: (-weight(name), name))
+    return note + ranked(ordered, sources, ranking, terms, budget)
