@@ -24,7 +24,9 @@ from agent.core.guide import Surroundings
 from agent.core.limits import TimeLimit
 from agent.core.tool import Tool, ToolContext
 from agent.core.verifier import Verdict
+from agent.core.messages import SystemMessage
 from agent.headless.task import Task
+from agent.core.turn import Conversation
 from agent.llm.client import ChatModel, Recover
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
@@ -58,8 +60,9 @@ class OpenConversation:
     mcp: McpServers
     sandbox: Sandbox
 
-    def events(self) -> AsyncIterator[Event]:
-        return run_attempts(self.system_text, self.prompt, self.bench)
+    def events(self, begin: Callable[[SystemMessage], Conversation] | None = None) -> AsyncIterator[Event]:
+        """Does the task. For `begin` see `run_attempts`."""
+        return run_attempts(self.system_text, self.prompt, self.bench, begin)
 
     async def close(self) -> None:
         """Ends what the model left running, and lets go of the connection."""
@@ -73,7 +76,8 @@ class OpenConversation:
 class Setting:
     """Where and with what a conversation takes place. `recover` brings back a server that crashed.
 
-    `key_variables` are environment variables that commands of the model must not see.
+    `key_variables` are environment variables that commands of the model must not see. A conversation that
+    `goes_on` has `replies_before`, and is never begun afresh.
     """
 
     workspace: Path
@@ -91,6 +95,8 @@ class Setting:
 
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
+    goes_on: bool = False
+    replies_before: int = 0
     """Runs the check once to see how things stand, and words the first message with it."""
     profile, settings = setting.profile, setting.settings
     helped = offers_subagents(profile, settings)
@@ -148,7 +154,12 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         gate=gate,
         context=_tool_context(setting, environment, sandbox),
         ledger=setting.ledger,
-        model=model_for(setting, protocol, other=other_protocol(setting, tools)),
+        model=model_for(
+            setting,
+            protocol,
+            replies_before=setting.replies_before,
+            other=other_protocol(setting, tools),
+        ),
         verifier=verifier,
         shown=shown,
         surroundings=_surroundings(task, setting, gate, briefing, baseline),
@@ -158,6 +169,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         tools_of_skill=frozenset(rule.tool for rule in granted),
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
+        goes_on=setting.goes_on,
     guide = bench.guide()
     return OpenConversation(
         system_text=protocol.system_text(system_prompt()),

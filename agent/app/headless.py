@@ -20,9 +20,8 @@ from agent.core.errors import AgentError
 from agent.core.events import Notice
 from agent.core.limits import TimeLimit
 from agent.headless.task import Task
-from agent.resources import state_folder
 from agent.server.record import Endpoint
-from agent.session.store import SessionStore, secrets_in
+from agent.session.store import EVENTS_NAME, secrets_in
 
 
 def run_headless(request: RunRequest, serve: Callable[[LoadedSettings], Serving] = choose) -> int:
@@ -74,6 +73,8 @@ def task_with_settings(request: RunRequest, workspace: Path) -> tuple[Task, Load
 
 
 async def _execute(job: Job) -> int:
+    if request.resume is not None:
+        task = replace(task, profile=task.profile or earlier_profile(request, workspace))
     with ended_by_signals(job.cancel):
         return await execute(job)
 
@@ -84,6 +85,17 @@ async def execute(job: Job) -> int:
     Raises AgentError where nothing could be begun.
     """
     job.output.reader_left = job.cancel.set
+def earlier_profile(request: RunRequest, workspace: Path) -> str | None:
+    """The profile of the session that goes on. Raises UsageError where there is no such session."""
+    from agent.app.record import chosen_session
+    from agent.session.catalogue import summarise
+    from agent.session.formats import require_known_format
+
+    folder = chosen_session(workspace, request.resume or "", allow_open=request.fork, kind="run")
+    require_known_format(folder / EVENTS_NAME)
+    return summarise(folder).profile or None
+
+
     warm = asyncio.get_running_loop().run_in_executor(None, _import_client)
     try:
         await _require_git(job)
@@ -110,22 +122,27 @@ async def _in_session(job: Job, endpoint: Endpoint) -> int:
     # The tools and all they need are loaded while the server and the HTTP client are.
     from agent.app.unattended import UnattendedSession
 
-    with SessionStore.create(
-        state_folder(),
+    store, old = await asyncio.to_thread(
+        open_store,
         job.workspace,
         profile=endpoint.profile,
         task=job.task.text,
         secrets=(endpoint.api_key, *secrets_in(os.environ)),
         report=lambda text: job.output.show(Notice(text=text, level="warning")),
-    ) as store:
-        return await UnattendedSession(job, endpoint, store).run()
+    )
+    with store:
+        return await UnattendedSession(job, endpoint, store, old).run()
+    from agent.app.record import open_store
 
 
 async def _release(job: Job, endpoint: Endpoint) -> None:
     problem = await job.serving.release(endpoint)
     # Nothing may follow the result in the JSON forms.
     if problem and job.output.form == "text":
+        kind="run",
         job.output.show(Notice(text=problem, level="warning"))
+        resume=job.request.resume,
+        fork=job.request.fork,
 
 
 def _import_client() -> None:

@@ -1,19 +1,21 @@
 """The record of a live session: its file, its originals and its conversation, new or taken up again."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.app.commanded import recover_held
 from agent.core.errors import UsageError
-from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
+from agent.core.messages import Message, SystemMessage
 from agent.core.turn import Conversation
 from agent.resources import state_folder
 from agent.session.catalogue import find_session, session_folders, summarise
+from agent.session.formats import messages_from_events, require_known_format
 from agent.session.ledger import SessionLedger
 from agent.session.marks import marks_in, summed_up, summed_up_in
-from agent.session.store import EVENTS_NAME, SessionStore, is_active, load, secrets_in
+from agent.session.store import EVENTS_NAME, SessionKind, SessionStore, is_active, load, secrets_in
 from agent.session.transcript import history_record, message_record, messages_in, with_results
 
 Record = Mapping[str, Any]
@@ -119,35 +121,61 @@ def open_record(
         UsageError: there is no such session, or it is open elsewhere.
     """
     secrets = secrets_in(os.environ)
-    if resume is None:
-        store = SessionStore.create(
-            state_folder(), workspace, profile=profile, kind="chat", secrets=secrets, report=report
-        )
-        return _record(store, workspace, (), report)
-    folder = _chosen(workspace, resume, allow_open=fork)
-    # Locked before it is read: nobody adds to it in between.
-    store = (
-        SessionStore.create(
-            state_folder(), workspace, profile=profile, kind="chat", secrets=secrets, report=report
-        )
-        if fork
-        else SessionStore.reopen(folder, secrets=secrets, report=report)
+    store, old = open_store(
+        workspace, profile=profile, kind="chat", resume=resume, fork=fork, secrets=secrets, report=report
     )
     try:
-        old = _events_of(folder)
-        if fork:
-            for record in old:
-                store.append(record)
         return _record(store, workspace, old, report)
     except BaseException:
         store.close()
         raise
 
 
-def profile_of(workspace: Path, resume: str) -> str:
+def open_store(
+    workspace: Path,
+    *,
+    profile: str,
+    kind: SessionKind,
+    resume: str | None = None,
+    fork: bool = False,
+    task: str = "",
+    secrets: Iterable[str] = (),
+    report: Callable[[str], None] | None = None,
+) -> tuple[SessionStore, tuple[Record, ...]]:
+    """The file of a new session, or of one that goes on, with what was recorded before. Reads files.
+
+    Raises:
+        UsageError: there is no such session, it is open elsewhere, or a later version made it.
+    """
+
+    def begin() -> SessionStore:
+        return SessionStore.create(
+            state_folder(), workspace, profile=profile, task=task, kind=kind, secrets=secrets, report=report
+        )
+
+    if resume is None:
+        return begin(), ()
+    folder = chosen_session(workspace, resume, allow_open=fork, kind=kind)
+    require_known_format(folder / EVENTS_NAME)
+    # Locked before it is read: nobody adds to it in between.
+    store = begin() if fork else SessionStore.reopen(folder, secrets=secrets, report=report)
+    try:
+        old = _events_of(folder)
+        if fork:
+            for record in old:
+                store.append(record)
+        else:
+            recover_held(folder, workspace)
+        return store, old
+    except BaseException:
+        store.close()
+        raise
+
+
+def profile_of(workspace: Path, resume: str, kind: SessionKind = "chat") -> str:
     """The profile that a session began with, empty when there is no such session. Reads files."""
     try:
-        return summarise(_chosen(workspace, resume, allow_open=True)).profile
+        return summarise(chosen_session(workspace, resume, allow_open=True, kind=kind)).profile
     except UsageError:
         return ""
 
@@ -156,7 +184,7 @@ def _record(
     store: SessionStore, workspace: Path, old: tuple[Record, ...], report: Callable[[str], None]
 ) -> SessionRecord:
     recorded = messages_in(old)
-    complete = with_results(recorded or _best_effort(old))
+    complete = with_results(recorded or messages_from_events(old))
     # Results that a kill has taken are at the end, so the marks stay right.
     marks = marks_in(old) if recorded else {}
     earlier = summed_up_in(old) if recorded else {}
@@ -167,24 +195,40 @@ def _record(
     return SessionRecord(store=store, ledger=ledger, conversation=conversation, old=old)
 
 
-def _chosen(workspace: Path, name: str, *, allow_open: bool) -> Path:
+def chosen_session(workspace: Path, name: str, *, allow_open: bool, kind: SessionKind = "chat") -> Path:
+    """The session of that id, its beginning or end; `last` is the newest conversation.
+
+    Args:
+        allow_open: also one that another program has open.
+        kind: of what goes on. A run goes on with the last run too, an interface only with conversations.
+
+    Raises:
+        UsageError: there is none, or it is the record of an undo.
+    """
     if name != LAST:
-        return find_session(state_folder(), workspace, name)
+        folder = find_session(state_folder(), workspace, name)
+        if summarise(folder).kind == "undo":
+            raise UsageError(
+                f"session {folder.name} is the record of an undo, not a conversation",
+                "agent session list shows all sessions",
+            )
+        return folder
+    kinds = {"chat", kind}
     for folder in session_folders(state_folder(), workspace):
         if is_active(folder) and not allow_open:
             continue
-        if _has_a_conversation(folder):
+        if _has_a_conversation(folder, kinds):
             return folder
     raise UsageError(f"no earlier session in {workspace}", "agent session list shows all sessions")
 
 
-def _has_a_conversation(folder: Path) -> bool:
-    """Whether a person talked in this session; the header says so, then the first messages."""
+def _has_a_conversation(folder: Path, kinds: Container[str]) -> bool:
+    """Whether somebody said something in a session of such a kind: the header, then the first records."""
     from agent.session.lines import read_lines
 
     try:
         for number, record in enumerate(read_lines(folder / EVENTS_NAME)):
-            if number == 0 and record.get("kind") != "chat":
+            if number == 0 and str(record.get("kind")) not in kinds:
                 return False
             if record.get("type") in ("user_message", "history"):
                 return True
@@ -195,29 +239,7 @@ def _has_a_conversation(folder: Path) -> bool:
 
 def _events_of(folder: Path) -> tuple[Record, ...]:
     try:
-        return tuple(load(folder / EVENTS_NAME)[1:])
+        # A header that a power cut has destroyed is not among them.
+        return tuple(record for record in load(folder / EVENTS_NAME) if record.get("type") != "session")
     except OSError as error:
         raise UsageError(f"cannot read session {folder.name}: {error.strerror or error}") from error
-
-
-def _best_effort(records: Sequence[Record]) -> list[Message]:
-    """The conversation of a run that nobody watched, which is recorded as events only.
-
-    Results are told as text, because the calls that they belong to are not known exactly.
-    """
-    messages: list[Message] = []
-    for record in records:
-        kind = record.get("type")
-        if kind == "turn_started":
-            messages = [SystemMessage("")]
-        elif kind == "user_message":
-            messages.append(UserMessage(str(record.get("text", ""))))
-        elif kind == "assistant_message":
-            text = str(record.get("text", ""))
-            messages.append(AssistantMessage(text or "(a tool call)", str(record.get("reasoning", ""))))
-        elif kind == "tool_finished":
-            messages.append(UserMessage(f"Result of {record.get('tool', '')}:\n{record.get('text', '')}"))
-        elif kind == "compaction_finished" and record.get("summary"):
-            messages = [*messages[: 2 if record.get("opening_kept", True) else 1]]
-            messages.append(UserMessage(str(record["summary"])))
-    return messages if len(messages) > 1 else []

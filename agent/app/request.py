@@ -15,7 +15,10 @@ OutputForm = Literal["text", "json", "jsonl"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """`task` is a file or `-`; `None` and `()` mean that a flag was not given. Seconds for times."""
+    """`task` is a file or `-`; `None` and `()` mean that a flag was not given. Seconds for times.
+
+    `resume` is an earlier session that goes on, `last` the newest; with `fork` a copy of it does.
+    """
 
     task: str | None
     prompt: str | None
@@ -29,6 +32,8 @@ class RunRequest:
     deny: tuple[str, ...] = ()
     max_steps: int | None = None
     max_seconds: float | None = None
+    resume: str | None = None
+    fork: bool = False
 
 
 def resolve_directory(request: RunRequest) -> Path:
@@ -54,6 +59,8 @@ def resolve_directory(request: RunRequest) -> Path:
 
 def resolve_task(request: RunRequest) -> Task:
     """Reads the task and lays the flags over its front matter. Raises UsageError."""
+    if request.fork and request.resume is None:
+        raise UsageError("--fork needs --resume ID or --continue", "a run is a session of its own")
     task = _read(request)
     if request.max_steps is not None and request.max_steps < 1:
         hint = "leave it out to use the setting limits.max_steps"

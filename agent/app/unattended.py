@@ -14,7 +14,9 @@ from agent.app.commanded import CommandWatch
 from agent.app.conversation import OpenConversation, Setting, model_for, open_conversation
 from agent.app.foreign import remarks
 from agent.app.job import Job
+from agent.app.past import past_of
 from agent.app.protocols import tried_protocol
+from agent.app.record import Record, RecordedConversation
 from agent.app.rescue import Rescuer
 from agent.app.serving import Serving
 from agent.app.watching import SpeedGuard, guard_for
@@ -34,6 +36,7 @@ from agent.core.events import (
     to_record,
 )
 from agent.core.stats import StepStats, total
+from agent.core.messages import SystemMessage
 from agent.headless.figures import figures_line
 from agent.headless.jsonl import result_record
 from agent.headless.outcome import RunOutcome
@@ -53,11 +56,15 @@ _TRANSIENT = frozenset(
 class UnattendedSession:
     """Runs one job with a server and an open record. Use `run`, once."""
 
-    def __init__(self, job: Job, endpoint: Endpoint, store: SessionStore) -> None:
+    def __init__(
+        self, job: Job, endpoint: Endpoint, store: SessionStore, old: tuple[Record, ...] = ()
+    ) -> None:
+        """`old` is what was recorded of an earlier time, which goes on."""
         self._job = job
         self._endpoint = endpoint
         self._store = store
         self._ledger = SessionLedger(job.workspace, store.folder, report=self._warn)
+        self._past = past_of(old)
         loop = asyncio.get_running_loop()
         watch = CommandWatch(
             self._ledger,
@@ -111,10 +118,12 @@ class UnattendedSession:
             self._branched = True
             self._emit(Notice(text=f"on the new branch {job.request.branch}"))
         conversation = await job.in_time(open_conversation(job.task, self._setting(protocol), self._emit))
+        if self._past.goes_on:
+            await asyncio.to_thread(self._ledger.begin_turn, self._past.turns + 1)
         # After the check, whose by-products are not the run's work; meanwhile the first request is under way.
         inspecting = asyncio.ensure_future(inspect(job.workspace))
         try:
-            async with closing(conversation.events()) as events:
+            async with closing(conversation.events(self._begin)) as events:
                 async for event in events:
                     if isinstance(event, AssistantReplied):
                         self._before = await inspecting
@@ -124,6 +133,10 @@ class UnattendedSession:
         finally:
             inspecting.cancel()
             await conversation.close()
+
+    def _begin(self, system: SystemMessage) -> RecordedConversation:
+        """The conversation of one attempt, each message of it on disk before the next request."""
+        return self._past.begin(system, self._store.append)
 
     async def _go_plain(self, conversation: OpenConversation, protocol: str) -> None:
         """Between two attempts: a server without the draft, if drafting turned out not to pay."""
@@ -200,6 +213,8 @@ class UnattendedSession:
         if event.type not in _TRANSIENT:
             self._store.append(to_record(event))
         self._job.output.show(event)
+            goes_on=self._past.goes_on,
+            replies_before=self._past.replies,
         remark = self._speed.observe(event) if self._speed else None
         if remark is not None:
             self._emit(remark)

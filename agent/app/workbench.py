@@ -91,7 +91,10 @@ def gate_rules(settings: Settings, task: Task) -> Rules:
 
 @dataclass(slots=True, kw_only=True)
 class Workbench:
-    """An `Attempts`: builds the services of each attempt, and undoes what a failed one changed."""
+    """An `Attempts`: builds the services of each attempt, and undoes what a failed one changed.
+
+    An earlier session that `goes_on` gets one attempt, as starting over would undo the work of before.
+    """
 
     settings: Settings
     task: Task
@@ -108,11 +111,12 @@ class Workbench:
     cancel: asyncio.Event
     extensions: Extensions
     tools_of_skill: frozenset[str] = frozenset()
+    goes_on: bool = False
     secrets: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
-        return self.card.attempts if self.verifier is not None else 1
+        return self.card.attempts if self.verifier is not None and not self.goes_on else 1
 
     def services(self, attempt: int, spent: StepStats, steps: int) -> TurnServices:
         if attempt > 1 and self.card.retry_temperature is not None:

@@ -75,6 +75,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--commit", action="store_true", help="commit what the run changed, if it is done; no work of yours"
     )
+    earlier = parser.add_argument_group("an earlier session")
+    which = earlier.add_mutually_exclusive_group()
+    which.add_argument(
+        "--continue",
+        dest="resume",
+        action="store_const",
+        const="last",
+        help="go on with the last run or conversation in this folder; the task is what is said next",
+    )
+    which.add_argument("--resume", metavar="ID", help="go on with this one: its id, or its beginning or end")
+    earlier.add_argument(
+        "--fork", action="store_true", help="go on in a copy; the session itself stays as it is"
+    )
     batch = parser.add_argument_group("several tasks")
     batch.add_argument(
         "--jobs",
@@ -106,6 +119,12 @@ def _run(arguments: argparse.Namespace) -> int:
     if len(arguments.task) > 1 or arguments.jobs is not None or arguments.resume_batch is not None:
         from agent.app.batch.command import run_batch
 
+        if arguments.resume is not None or arguments.fork:
+            from agent.core.errors import UsageError
+
+            raise UsageError(
+                "a batch begins sessions of its own", "leave out --continue, --resume and --fork"
+            )
         return run_batch(
             request_of(arguments), arguments.task, jobs=arguments.jobs, resume=arguments.resume_batch
         )
@@ -137,6 +156,8 @@ def request_of(arguments: argparse.Namespace) -> "RunRequest":
 def refuse(argv: Sequence[str], error: "AgentError") -> None:
     """Prints the result of a command line that could not be read, if it asks for a JSON form."""
     form = "text"
+        resume=arguments.resume,
+        fork=arguments.fork,
     for word, following in zip(argv, [*argv[1:], ""], strict=True):
         if word == "--output":
             form = following

@@ -5,7 +5,7 @@ cheap: the server still has the prompt in its cache.
 """
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -46,8 +46,15 @@ class Attempts(Protocol):
         ...
 
 
-async def run_attempts(system_text: str, prompt: str, attempts: Attempts) -> AsyncIterator[Event]:
+async def run_attempts(
+    system_text: str,
+    prompt: str,
+    attempts: Attempts,
+    begin: Callable[[SystemMessage], Conversation] | None = None,
+) -> AsyncIterator[Event]:
     """Runs a turn, and again from the start while it fails and attempts are left.
+
+    `begin` gives the conversation that an attempt goes on with, a new one if it is left out.
 
     Yields the events of all attempts; the one `TurnFinished` at the end sums them up.
     """
@@ -55,7 +62,8 @@ async def run_attempts(system_text: str, prompt: str, attempts: Attempts) -> Asy
     for attempt in range(1, attempts.count + 1):
         spent = total(end.stats for end in finished)
         services = attempts.services(attempt, spent, sum(end.steps for end in finished))
-        conversation = Conversation(messages=[SystemMessage(system_text)])
+        system = SystemMessage(system_text)
+        conversation = begin(system) if begin is not None else Conversation(messages=[system])
         yield TurnStarted(attempt=attempt, started=time.time())
         async with closing(run_turn(conversation, prompt, services)) as events:
             async for event in events:

@@ -18,9 +18,9 @@ from typing import Any, Literal, Self
 
 from agent.core.errors import UsageError
 from agent.core.private_folder import make_private_folder
+from agent.session.formats import FORMAT_VERSION
 from agent.session.lines import LineAppender, Write, plain, read_lines
 
-FORMAT_VERSION = 1
 EVENTS_NAME = "events.jsonl"
 REDACTED = "[redacted]"
 

@@ -59,7 +59,7 @@ def test_the_first_line_says_what_the_session_is(tmp_path: Path) -> None:
     header, event = load(store.path)
     assert header == {
         "type": "session",
-        "format": 1,
+        "format": 2,
         "id": store.id,
         "workspace": str(tmp_path),
         "started": "2026-05-01T12:00:00.000+00:00",

@@ -1,0 +1,47 @@
+"""What a run that goes on with an earlier session takes over from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent.app.record import Record, RecordedConversation
+from agent.core.messages import Message, SystemMessage
+from agent.session.formats import messages_from_events
+from agent.session.marks import marks_in
+from agent.session.transcript import history_record, last_reply_number, messages_in, with_results
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """`messages` are those of the earlier conversation; `recorded` of them are in the file word for word."""
+
+    goes_on: bool = False
+    messages: tuple[Message, ...] = ()
+    recorded: tuple[Message, ...] = ()
+    marks: dict[int, int] = field(default_factory=dict)
+    turns: int = 0
+
+    @property
+    def replies(self) -> int:
+        return last_reply_number(self.messages)
+
+    def begin(self, system: SystemMessage, write: Callable[[Record], None]) -> RecordedConversation:
+        """A conversation behind the earlier one; what is not in the file as it is now is written there."""
+        messages = [system, *(one for one in self.messages if not isinstance(one, SystemMessage))]
+        if tuple(messages) != self.recorded:
+            write(history_record(messages, "a run begins", self.marks))
+        return RecordedConversation(messages=messages, write=write, marks=dict(self.marks))
+
+
+def past_of(old: tuple[Record, ...]) -> Past:
+    """What there is to take over; an empty one for a new session."""
+    if not old:
+        return Past()
+    recorded = messages_in(old)
+    messages = with_results(recorded or messages_from_events(old))
+    return Past(
+        goes_on=True,
+        messages=tuple(messages),
+        recorded=tuple(recorded),
+        marks=marks_in(old) if recorded else {},
+        turns=sum(record.get("type") == "turn_started" for record in old),
+    )

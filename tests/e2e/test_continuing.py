@@ -1,0 +1,98 @@
+"""Runs that go on with an earlier session, and undo of what commands did, with the real command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.e2e.conftest import Place
+from tests.fakes.script import Step, call
+
+pytestmark = pytest.mark.timeout(300)
+
+FIRST = (
+    Step(text="I write.", reasoning="hm", tool_calls=call("write", path="a.txt", content="one\n").tool_calls),
+    "Written.",
+)
+
+
+def begun(place: Place) -> str:
+    done = place.run("run", "-p", "Write a.txt", "--output", "json", "--allow", "shell")
+    assert done.code == 0, done.err
+    return str(done.result["session_id"])
+
+
+def requests(server: object) -> list[list[dict[str, object]]]:
+    return [chat.body["messages"] for chat in server.chats]  # pyright: ignore
+
+
+def test_a_run_goes_on_with_the_last_one_and_repeats_it_word_for_word(
+    place: Place, scripted_server: StartServer
+):
+    server = scripted_server(*FIRST, "As I said, one.")
+    place.use(server.url)
+    session = begun(place)
+    again = place.run("run", "--continue", "-p", "What is in it?", "--output", "json")
+    assert again.code == 0, again.err
+    assert again.result["session_id"] == session
+    before, after = requests(server)[-2:]
+    assert after[: len(before)] == before
+    assert "Written." in json.dumps(after)
+    assert "What is in it?" in json.dumps(after[-1])
+    assert len(place.sessions()) == 1
+
+
+def test_a_run_can_go_on_in_a_copy(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(*FIRST, "Copied.").url)
+    session = begun(place)
+    again = place.run("run", "--resume", session, "--fork", "-p", "Go on", "--output", "json")
+    assert again.code == 0, again.err
+    assert again.result["session_id"] != session
+    assert len(place.sessions()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--continue", "-p", "x"), "no earlier session in"),
+        (("--resume", "nope", "-p", "x"), "no session 'nope' for"),
+        (("--fork", "-p", "x"), "--fork needs --resume ID or --continue"),
+        (("--continue", "--jobs", "2", "a.md", "b.md"), "a batch begins sessions of its own"),
+        (("--continue", "--resume", "x", "-p", "x"), "not allowed with"),
+    ],
+)
+def test_what_cannot_go_on_is_said_in_one_line(
+    place: Place, scripted_server: StartServer, arguments: tuple[str, ...], complaint: str
+):
+    place.use(scripted_server().url)
+    done = place.run("run", *arguments)
+    assert done.code == 2
+    assert complaint in done.complaint
+
+
+def test_a_session_of_a_later_version_is_left_alone(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(*FIRST).url)
+    session = begun(place)
+    [events] = place.state.glob(f"sessions/*/{session}/events.jsonl")
+    events.write_bytes(events.read_bytes().replace(b'"format":2', b'"format":99'))
+    before = events.read_bytes()
+    done = place.run("run", "--continue", "-p", "Go on")
+    assert done.code == 2
+    assert "was recorded by a later version (format 99)" in done.complaint
+    assert events.read_bytes() == before
+    assert "Written." in place.run("session", "show").out
+
+
+def test_undo_takes_back_what_commands_did(place: Place, scripted_server: StartServer):
+    (place.workspace / "mine.txt").write_bytes(b"mine\r\n")
+    command = "echo x >> mine.txt; mkdir made; echo y > made/y.txt; cat mine.txt"
+    place.use(scripted_server(call("shell", command=command), "Done.").url)
+    done = place.run("run", "-p", "Work", "--allow", "shell", "--output", "json")
+    assert done.code == 0, done.err
+    assert (place.workspace / "mine.txt").read_bytes() == b"mine\r\nx\n"
+    undone = place.run("undo")
+    assert undone.code == 0, undone.err
+    assert undone.out.splitlines() == ["restored  mine.txt", "deleted  made/y.txt"]
+    assert (place.workspace / "mine.txt").read_bytes() == b"mine\r\n"
+    assert not Path(place.workspace / "made").exists()
