@@ -11,7 +11,7 @@ from agent.core.errors import UsageError
 from agent.core.messages import Message, SystemMessage
 from agent.core.turn import Conversation
 from agent.resources import state_folder
-from agent.session.catalogue import find_session, session_folders, summarise
+from agent.session.catalogue import find_session, remove_session, session_folders, summarise
 from agent.session.formats import messages_from_events, require_known_format
 from agent.session.ledger import SessionLedger
 from agent.session.marks import marks_in, summed_up, summed_up_in
@@ -90,8 +90,6 @@ class SessionRecord:
 
     def close(self) -> None:
         """Ends the record; a session in which nothing happened leaves none behind."""
-        from agent.session.catalogue import remove_session
-
         happened = bool(self.conversation.messages) or bool(self.old) or bool(self.ledger.changed_files())
         self.store.append({"type": "closed"})
         self.ledger.close()
@@ -170,6 +168,32 @@ def open_store(
     except BaseException:
         store.close()
         raise
+
+
+def fork_of(workspace: Path, resume: str) -> str:
+    """Copies a session, so that both go on from there; the id of the copy.
+
+    Raises:
+        UsageError: there is no such session, or the copy cannot be written.
+    """
+    complaints: list[str] = []
+    folder = chosen_session(workspace, resume, allow_open=True, kind="run")
+    summary = summarise(folder)
+    store, _ = open_store(
+        workspace,
+        profile=summary.profile,
+        kind="run" if summary.kind == "run" else "chat",
+        task=summary.task,
+        resume=folder.name,
+        fork=True,
+        secrets=secrets_in(os.environ),
+        report=complaints.append,
+    )
+    store.close()
+    if complaints:
+        remove_session(store.folder)
+        raise UsageError(f"session {folder.name} could not be copied: {complaints[0]}")
+    return store.id
 
 
 def profile_of(workspace: Path, resume: str, kind: SessionKind = "chat") -> str:

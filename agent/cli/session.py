@@ -6,13 +6,17 @@ A session is its events, and the originals of the files that it changed, which `
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds `session list`, `session show` and `session rm`."""
+    """Adds `session list`, `show`, `resume`, `fork`, `export` and `rm`."""
     parser = subparsers.add_parser(
         "session",
-        help="list, show and remove recorded sessions",
+        help="list, show, go on with, copy, export and remove recorded sessions",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,9 +39,66 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     show.add_argument("--raw", action="store_true", help="print the recorded events as JSON lines")
     show.set_defaults(func=show_session)
 
+    _add_going_on(actions, folder)
+    _add_export(actions, folder)
     remove = actions.add_parser("rm", parents=[folder], help="delete sessions; they cannot be undone then")
     remove.add_argument("sessions", metavar="SESSION", nargs="+", help="an id, or its beginning or end")
     remove.set_defaults(func=remove_sessions)
+
+
+def _add_going_on(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", folder: argparse.ArgumentParser
+) -> None:
+    resume = actions.add_parser(
+        "resume",
+        parents=[folder],
+        help="go on with a session in the terminal; the same as `agent --resume`",
+        description="Goes on in the terminal interface. `agent run --resume` does it without one.",
+    )
+    fork = actions.add_parser(
+        "fork",
+        parents=[folder],
+        help="copy a session and print the id of the copy",
+        description="Copies the conversation. Both go on from there; files stay as they are, and what was "
+        "changed before is undone with the first of the two.",
+    )
+    for parser in (resume, fork):
+        parser.add_argument(
+            "session",
+            metavar="SESSION",
+            nargs="?",
+            help="an id, or its beginning or end (default: the last conversation)",
+        )
+    resume.set_defaults(func=resume_session)
+    fork.set_defaults(func=fork_session)
+
+
+def _add_export(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", folder: argparse.ArgumentParser
+) -> None:
+    export = actions.add_parser(
+        "export",
+        parents=[folder],
+        help="write a session as Markdown, HTML or JSON",
+        description="Writes a session for other people to read. Known secrets of this machine and what looks "
+        "like a key are taken out; read it before you give it away.",
+    )
+    export.add_argument(
+        "session",
+        metavar="SESSION",
+        nargs="?",
+        help="an id, or its beginning or end (default: the last run or conversation)",
+    )
+    export.add_argument(
+        "--format",
+        choices=("markdown", "html", "json"),
+        help="default: by the ending of FILE (.md, .html, .json), else markdown",
+    )
+    export.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="a new file (default: standard output)"
+    )
+    export.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    export.set_defaults(func=export_session)
 
 
 def list_sessions(arguments: argparse.Namespace) -> int:
@@ -75,9 +136,83 @@ def show_session(arguments: argparse.Namespace) -> int:
             lines = [json.dumps(record)] if arguments.raw else describe(record)
             for line in lines:
                 print(line)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise UsageError(f"cannot read {folder / EVENTS_NAME}: {error.strerror or error}") from error
     return 0
+
+
+def resume_session(arguments: argparse.Namespace) -> int:
+    """Opens the terminal interface with a session."""
+    from agent.cli import chat
+
+    return chat.run(
+        argparse.Namespace(
+            directory=arguments.directory,
+            profile=None,
+            mode=None,
+            resume=arguments.session or chat.LAST,
+            fork=False,
+            plain=False,
+        )
+    )
+
+
+def fork_session(arguments: argparse.Namespace) -> int:
+    """Copies a session; prints the id of the copy."""
+    from agent.app.record import fork_of
+    from agent.resources import state_folder
+
+    workspace = workspace_of(state_folder(), arguments.directory)
+    print(fork_of(workspace, arguments.session or "last"))
+    return 0
+
+
+def export_session(arguments: argparse.Namespace) -> int:
+    """Writes a session in another form, to a file in one step or to standard output."""
+    import os
+
+    from agent.core.errors import UsageError
+    from agent.resources import state_folder
+    from agent.session.export import exported
+    from agent.session.lines import read_lines
+    from agent.session.store import EVENTS_NAME, secrets_in
+
+    state = state_folder()
+    folder = _chosen(state, workspace_of(state, arguments.directory), arguments.session)
+    target: Path | None = arguments.output
+    if target is not None and target.exists() and not arguments.force:
+        raise UsageError(f"{target} exists already", "name another file, or replace it with --force")
+    endings = {".html": "html", ".htm": "html", ".json": "json"}
+    form = arguments.format or endings.get(target.suffix.lower() if target else "", "markdown")
+    pieces = exported(read_lines(folder / EVENTS_NAME), form, secrets_in(os.environ))
+    try:
+        if target is None:
+            sys.stdout.writelines(pieces)
+            return 0
+        _write_whole(target, pieces)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        problem = f"{error.strerror or error}: {error.filename or target or folder}"
+        raise UsageError(f"cannot export session {folder.name}: {problem}") from error
+    print(f"wrote {target}", file=sys.stderr)
+    return 0
+
+
+def _write_whole(target: Path, pieces: "Iterable[str]") -> None:
+    """A file that is there as a whole or not at all. Raises OSError."""
+    import os
+
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with temporary.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def remove_sessions(arguments: argparse.Namespace) -> int:

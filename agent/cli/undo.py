@@ -1,8 +1,9 @@
-"""`agent undo`: puts back what the file tools of a run changed in this folder, all of it or nothing.
+"""`agent undo`: puts back what a run changed in this folder, all of it or nothing.
 
-Files get their old content and permissions; files that the run created are deleted. If somebody else
-changed one of them since, nothing is touched, and the exit code is 1. `agent undo` again brings the
-changes back. What a run's shell commands did is not undone.
+Files get their old content and permissions, also those that only a shell command changed; files that the
+run created are deleted. If somebody else changed one of them since, nothing is touched, and the exit code is
+1. `agent undo` again brings the changes back. Not covered are files that git ignores, big ones that were not
+in git (the run has said so), and what happened outside of this folder.
 """
 
 import argparse
@@ -41,9 +42,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _undo(state: Path, workspace: Path, session: str | None) -> int:
+    from agent.app.undoing import recover_interrupted
     from agent.session.readable import visible
     from agent.session.undo import undo
 
+    recover_interrupted(state, workspace, session)
     result = undo(state, workspace, session)
     for word, paths in (("restored", result.restored), ("deleted", result.deleted)):
         for path in paths:

@@ -11,6 +11,7 @@ from tests.fakes.script import Step, call
 
 pytestmark = pytest.mark.timeout(300)
 
+OLD = Path(__file__).parents[1] / "cases" / "sessions" / "format-1-run.jsonl"
 FIRST = (
     Step(text="I write.", reasoning="hm", tool_calls=call("write", path="a.txt", content="one\n").tool_calls),
     "Written.",
@@ -96,3 +97,57 @@ def test_undo_takes_back_what_commands_did(place: Place, scripted_server: StartS
     assert undone.out.splitlines() == ["restored  mine.txt", "deleted  made/y.txt"]
     assert (place.workspace / "mine.txt").read_bytes() == b"mine\r\n"
     assert not Path(place.workspace / "made").exists()
+
+
+def test_a_run_of_an_older_format_goes_on_and_is_brought_up_to_date(
+    place: Place, scripted_server: StartServer
+):
+    server = scripted_server(*FIRST, "Yes.", "Still.")
+    place.use(server.url)
+    session = begun(place)
+    [events] = place.state.glob(f"sessions/*/{session}/events.jsonl")
+    header = json.loads(events.read_text("utf-8").split("\n")[0])
+    old = OLD.read_text("utf-8").replace("/somewhere", header["workspace"])
+    events.write_text(old, "utf-8")
+    for question in ("Sure?", "And now?"):
+        done = place.run("run", "--continue", "-p", question, "--output", "json")
+        assert done.code == 0, done.err
+    before, after = requests(server)[-2:]
+    assert "Result of read" in json.dumps(before)
+    assert after[: len(before)] == before
+    assert events.read_text("utf-8").startswith(old)
+
+
+def test_a_session_is_copied_exported_and_removed(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(*FIRST).url)
+    session = begun(place)
+    copy = place.run("session", "fork", session)
+    assert copy.code == 0, copy.err
+    assert copy.out.strip() != session
+    made = place.run("session", "export", copy.out.strip(), "-o", "session.html")
+    assert made.code == 0, made.err
+    page = (place.workspace / "session.html").read_text("utf-8")
+    assert "Write a.txt" in page
+    again = place.run("session", "export", "-o", "session.html")
+    assert (again.code, again.complaint) == (2, "agent: session.html exists already")
+    assert "## Model" in place.run("session", "export", session).out
+    assert json.loads(place.run("session", "export", "--format", "json").out)["records"]
+    assert place.run("session", "rm", session, copy.out.strip()).code == 0
+    assert place.sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("fork",), "no earlier session in"),
+        (("fork", "nope"), "no session 'nope' for"),
+        (("export",), "no sessions in"),
+        (("export", "--format", "pdf"), "invalid choice: 'pdf'"),
+        (("resume",), "the terminal interface needs a terminal"),
+        (("frok",), "invalid choice: 'frok'"),
+    ],
+)
+def test_what_cannot_be_done_with_a_session_is_said(place: Place, arguments: tuple[str, ...], complaint: str):
+    done = place.run("session", *arguments)
+    assert done.code == 2
+    assert complaint in done.complaint
