@@ -105,16 +105,30 @@ class Compactor:
         self._wanted = not self._is_fresh
         return self._wanted
 
-    def overflowed(self, told: int) -> bool:
+    @property
+    def wants_room(self) -> bool:
+        """Whether there is to be a compaction before the next request."""
+        return self._wanted
+
+    def overflowed(self, told: int, prompt: int = 0) -> bool:
         """Learns from a server that refused a prompt as too long; False if there is no way to go on.
 
-        `told` is the size of the context that the server says it has, 0 if it does not say.
+        `told` is the size of the context that the server says it has, `prompt` that of what it refused; 0 if
+        it does not say. Right after a compaction only results can be cut that nobody has read yet.
         """
+        if prompt:
+            self._conversation.tokens = self._size = prompt
+            self._conversation.measured = len(self._conversation.messages)
         known = min(self._window or self._size, self._size) or 1
         self._limit = min(told, self._window or told) if told else known * 3 // 4
         conversation = self._conversation
         conversation.requested = min(conversation.requested, summing.answered(conversation.messages))
-        return self.want_room()
+        if not self._is_fresh:
+            return self.want_room()
+        before = list(conversation.messages)
+        self._cut_results(conversation, self._window)
+        conversation.tokens = self._size
+        return conversation.messages != before
 
     async def is_full(self, conversation: Conversation) -> bool:
         """Whether there has to be a compaction before anything is added."""

@@ -206,10 +206,11 @@ class _Turn:
     def _overflowed(self, reply: Reply) -> list[Event]:
         """The server has less room than was thought: the next request is shorter, if that is possible."""
         compactor = self._services.compactor
-        if compactor is None or not compactor.overflowed(reply.window):
+        if compactor is None or not compactor.overflowed(reply.window, reply.prompt_tokens):
             self._ending = Ending("context_full", "", reply.error)
             return []
-        return [Notice(text=f"the server refused the prompt as too long: {reply.error}", level="warning")]
+        told = Notice(text=f"the server refused the prompt as too long: {reply.error}", level="warning")
+        return [told] if compactor.wants_room else [told, PrefixBroken(cause="results were cut to fit")]
 
     def _met_the_window(self, reply: Reply) -> bool:
         """Whether a reply was cut short for want of room, which a compaction can make."""

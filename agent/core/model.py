@@ -19,7 +19,8 @@ class Reply:
     `problem` tells the model what was wrong with a reply that cannot be acted on: a call cut by the
     token limit, arguments that are no JSON, an unknown tool. Such a reply is never put into the
     history. `is_empty` says that it had nothing in it but thoughts, if that. `error` tells people why the
-    server gave none. `window` is the size of the slot's context where an overflow has told it, else 0.
+    server gave none. Of an overflow `window` is the size of the slot's context and `prompt_tokens` that of
+    the prompt, each 0 where it was not told.
     """
 
     message: AssistantMessage
@@ -29,6 +30,7 @@ class Reply:
     error: str = ""
     is_empty: bool = False
     window: int = 0
+    prompt_tokens: int = 0
 
 
 ModelItem = TextDelta | ReasoningDelta | ToolCallDelta | Prefill | Retry | Notice | Reply

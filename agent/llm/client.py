@@ -247,7 +247,13 @@ class ChatModel:
     def _too_long(self) -> Reply:
         size = self._window.tokens
         error = f"the conversation and a reply to it do not fit into the context window of {size} tokens"
-        return Reply(message=AssistantMessage(""), stop_reason="overflow", error=error, window=size)
+        return Reply(
+            message=AssistantMessage(""),
+            stop_reason="overflow",
+            error=error,
+            window=size,
+            prompt_tokens=self._window.asked,
+        )
 
     async def _attempt(
         self, request: dict[str, Any], messages: Sequence[Message]
@@ -376,4 +382,10 @@ def _failed(failure: Failure) -> Reply:
     if failure.kind == "unparsed":
         return Reply(message=AssistantMessage(""), stop_reason="stop", problem=UNPARSED_REPLY)
     reason = "overflow" if failure.kind == "overflow" else "error"
-    return Reply(message=AssistantMessage(""), stop_reason=reason, error=failure.text, window=failure.window)
+    return Reply(
+        message=AssistantMessage(""),
+        stop_reason=reason,
+        error=failure.text,
+        window=failure.window,
+        prompt_tokens=failure.prompt,
+    )

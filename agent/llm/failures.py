@@ -42,7 +42,7 @@ _ABOUT_THE_REQUEST = (400, 405, 415, 422)
 class Failure:
     """`retry` says whether the same request may be sent again. `said` is what the server said, in full.
 
-    `window` is the size of the context in tokens, where a server says it with an overflow.
+    `window` and `prompt` are the sizes of context and prompt in tokens, where an overflow says them.
     """
 
     kind: FailureKind
@@ -50,6 +50,7 @@ class Failure:
     retry: bool
     said: str = ""
     window: int = 0
+    prompt: int = 0
 
 
 def classify(error: BaseException, base_url: str, *, streaming: bool) -> Failure:
@@ -102,7 +103,7 @@ def _by_status(status: int, raw: Any, base_url: str) -> Failure:
     body, said = _body(raw), _said(raw)
     message = _one_line(said) or f"HTTP {status}"
     if _is_overflow(body, said):
-        return Failure("overflow", message, False, window=_window(body, said))
+        return _overflow(body, message, said)
     if status == 503:
         return Failure("loading", f"the server at {base_url} is still loading its model", False)
     if status in (401, 403):
@@ -122,20 +123,22 @@ def _is_overflow(body: Mapping[str, Any], said: str) -> bool:
     return body.get("type") in known or body.get("code") in known or bool(_TOO_LONG.search(said))
 
 
-def _window(body: Mapping[str, Any], said: str) -> int:
-    """What the server says its window is: llama-server in a field, others in their words."""
-    size = body.get("n_ctx")
-    if isinstance(size, int) and size > 0:
-        return size
-    found = _WINDOW_IN_WORDS.search(said)
-    return int(found["size"].replace(",", "")) if found else 0
+def _overflow(body: Mapping[str, Any], message: str, said: str) -> Failure:
+    """llama-server tells the sizes in fields, others tell that of the window in their words."""
+    window, prompt = (
+        size if isinstance(size, int) and size > 0 else 0
+        for size in (body.get("n_ctx"), body.get("n_prompt_tokens"))
+    )
+    found = None if window else _WINDOW_IN_WORDS.search(said)
+    window = int(found["size"].replace(",", "")) if found else window
+    return Failure("overflow", message, False, window=window, prompt=prompt)
 
 
 def _by_body(body: dict[str, Any], fallback: str) -> Failure:
     """An error inside of a stream that had begun with 200."""
     message = _one_line(body.get("message")) or _one_line(fallback)
     if _is_overflow(body, message):
-        return Failure("overflow", message, False, window=_window(body, message))
+        return _overflow(body, message, message)
     return _server_failure(f"the server failed in mid-reply: {message}", message)
 
 

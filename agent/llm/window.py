@@ -22,11 +22,15 @@ _PICTURE_TOKENS = 1_024
 
 
 class Window:
-    """The context window of a slot: `tokens` (0 = unknown), and what the conversation `used` last."""
+    """The context window of a slot: `tokens` (0 = unknown), and what the conversation `used` last.
+
+    `asked` is the size of the last prompt that had to be counted.
+    """
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens
         self.used = 0
+        self.asked = 0
         self._counted: tuple[Message, ...] = ()
         self._counts_bodies = True
 
@@ -54,6 +58,7 @@ class Window:
         counted = await self._count(request, ask)
         if counted is None:
             counted = known + round(fresh / CHARACTERS_PER_TOKEN)
+        self.asked = counted
         return min(wanted, self.tokens - counted)
 
     def _split(self, request: Mapping[str, Any], messages: Sequence[Message]) -> tuple[int, int]:
