@@ -7,7 +7,7 @@ is not answered yet.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.core import summing, trimming
 from agent.core.cancel import closing
@@ -48,16 +48,22 @@ _RESULT_SHARE = 0.4
 _MOST_RESULT_CHARACTERS = 16_000
 _TAIL_SHARE = 1 / 8
 _UNKNOWN_WINDOW = 8_192
+_TRIES = 3
 _KEPT_BACK = "(This result comes after your summary.)"
 _OWN_WORDS, _OWN_WORDS_CHARACTERS = 3, 300
 
 
 @dataclass(frozen=True, slots=True)
 class _Shortened:
-    """What a conversation becomes: `tokens` are an estimate, `kept_from` where its end was in the old one."""
+    """What a conversation becomes, in `tokens`, of which the first `counted` messages have `known` ones.
+
+    `kept_from` is where its end was in the old one.
+    """
 
     messages: list[Message]
     tokens: int
+    known: int
+    counted: int
     kept_from: int
     opening_kept: bool
 
@@ -91,6 +97,7 @@ class Compactor:
         self._is_fresh = False
         self._conversation = Conversation()
         self._size = 0
+        self._new_ratio = 0.0
 
     def observe(self, event: Event) -> None:
         """Sees every event of the turn."""
@@ -210,7 +217,7 @@ class Compactor:
             return
         target = before - 1 if by_hand else int(min(before * _MOST_LEFT, self._most_after(window)))
         tail = summing.tail_start(conversation.messages) if keep_from is None else keep_from
-        found = self._shorten(conversation, notes, tail, target, window, cue)
+        found = await self._shortened(conversation, notes, tail, target, window, cue)
         if found is None:
             detail = "the summary would be no shorter" if by_hand else self._why_not(conversation, window)
             self.cannot_fit = "" if by_hand else detail
@@ -218,7 +225,7 @@ class Compactor:
             return
         summary = next(one.text for one in found.messages if summing.is_summary(one))
         conversation.shorten(found.messages, found.kept_from, CAUSE)
-        conversation.tokens, conversation.measured = found.tokens, len(found.messages)
+        conversation.tokens, conversation.measured = found.known, found.counted
         self._size, self._is_fresh = found.tokens, True
         yield CompactionFinished(
             before=before,
@@ -237,8 +244,15 @@ class Compactor:
     def _notes_tokens(self, window: int) -> int:
         return int(max(_LEAST_NOTES, min(_MOST_NOTES, window * _NOTES_SHARE)))
 
+    def _reply_to_request(self, window: int) -> int:
+        """What the notes may take; a model that thinks does so before it notes anything."""
+        thinks = any(
+            isinstance(one, AssistantMessage) and one.reasoning for one in self._conversation.messages
+        )
+        return self._notes_tokens(window) * (2 if thinks else 1)
+
     def _summary_room(self, window: int) -> int:
-        return self._notes_tokens(window) + _REQUEST_TOKENS + _MARGIN_TOKENS
+        return self._reply_to_request(window) + _REQUEST_TOKENS + _MARGIN_TOKENS
 
     def _least_reply(self) -> int:
         return min(self._reply_tokens, int((self._window or _UNKNOWN_WINDOW) * _LEAST_REPLY_SHARE))
@@ -250,18 +264,26 @@ class Compactor:
         """Beyond so many tokens there is a compaction before the next request."""
         return int(min(window * self._share, self._most_after(window)))
 
+    def _surely_fits(self) -> int:
+        """So many tokens leave room for a whole reply and a request for a summary after it."""
+        window = self._window
+        whole = window - self._reply_tokens - self._summary_room(window) - _MARGIN_TOKENS
+        return min(self._trigger(window), whole)
+
     async def _measure(self, conversation: Conversation) -> int:
         """Tokens of the conversation as it stands, counted by the server where it could become too many."""
         ratio = conversation.characters_per_token
         new = conversation.messages[conversation.measured :]
+        self._new_ratio = ratio
         about = conversation.tokens + trimming.tokens_of(new, ratio)
         text = "\n".join(map(trimming.text_of, new))
         most = conversation.tokens + len(text.encode("utf-8", "replace")) + trimming.MESSAGE_TOKENS * len(new)
-        if not text or self._count is None or most <= self._trigger(self._window or most * 2):
+        if not (text and self._count and self._window) or most <= self._surely_fits():
             return about
         counted = await self._count(text)
         if counted is None:
             return about
+        self._new_ratio = len(text) / max(1, counted)
         return conversation.tokens + counted + trimming.MESSAGE_TOKENS * len(new)
 
     def _size_after_reply(self) -> int:
@@ -280,10 +302,8 @@ class Compactor:
         self, conversation: Conversation, window: int, instruction: str
     ) -> AsyncIterator[Prefill | Retry | Notice | Reply]:
         """The request for the notes and its reply. Nothing at all where no request would fit."""
-        most = self._notes_tokens(window)
-        request = self._word_request(int(most * _WORDS_PER_TOKEN), instruction)
-        if any(isinstance(one, AssistantMessage) and one.reasoning for one in conversation.messages):
-            most *= 2  # it will think first
+        most = self._reply_to_request(window)
+        request = self._word_request(int(self._notes_tokens(window) * _WORDS_PER_TOKEN), instruction)
         messages = self._fitting(conversation, request, window - most - _MARGIN_TOKENS)
         if messages is None:
             return
@@ -319,12 +339,30 @@ class Compactor:
                 return [*bare, *end]
         return None
 
+    async def _shortened(
+        self, conversation: Conversation, notes: str, tail_start: int, target: int, window: int, cue: str
+    ) -> _Shortened | None:
+        """The shorter conversation, counted where an estimate may be wrong; None if there is none."""
+        wanted = target
+        for _ in range(_TRIES):
+            found = self._shorten(conversation, notes, tail_start, wanted, window, cue)
+            if found is None:
+                return None
+            trial = Conversation(messages=found.messages, tokens=found.known, measured=found.counted)
+            trial.characters_per_token = conversation.characters_per_token
+            tokens = await self._measure(trial)
+            if tokens <= target:
+                return replace(found, tokens=tokens)
+            wanted -= tokens - target
+        return None
+
     def _shorten(
         self, conversation: Conversation, notes: str, tail_start: int, target: int, window: int, cue: str
     ) -> _Shortened | None:
         """The shorter conversation in at most `target` tokens: what is left out first comes first here."""
         messages = conversation.messages
         ratio = conversation.characters_per_token
+        dense = min(ratio, self._new_ratio)  # what is not answered yet may be another kind of text
         fixed = self._fixed(conversation)
         opening = summing.opening_of(messages)
         system = [one for one in opening if isinstance(one, SystemMessage)]
@@ -344,14 +382,15 @@ class Compactor:
             shown = [one.text for one in (*said, *tail) if isinstance(one, UserMessage)]
             told = self._log.facts(first_is_kept=whole, characters=facts, shown=shown)
             summary = summing.summary_text(told, notes, "" if tail else cue)
-            new: list[Message] = [*system, *said, UserMessage(summary), *tail]
-            tokens = fixed + trimming.tokens_of(new[len(system) :], ratio)
-            if attempt >= 1 and tokens > target:
-                tail = trimming.with_shorter_results(tail, int((tokens - target) * ratio) + 1)
-                new = [*system, *said, UserMessage(summary), *tail]
-                tokens = fixed + trimming.tokens_of(new[len(system) :], ratio)
+            told_tokens = fixed + trimming.tokens_of([*said, UserMessage(summary)], ratio)
+            excess = told_tokens + trimming.tokens_of(tail, dense) - target
+            if attempt >= 1 and excess > 0:
+                tail = trimming.with_shorter_results(tail, int(excess * dense) + 1)
+            tokens = told_tokens + trimming.tokens_of(tail, dense)
             if tokens <= target:
-                return _Shortened(new, tokens, tail_start, whole)
+                new: list[Message] = [*system, *said, UserMessage(summary), *tail]
+                known = fixed + trimming.tokens_of(said, ratio)
+                return _Shortened(new, tokens, known, len(system) + len(said), tail_start, whole)
         return None
 
     def _own_notes(self, messages: Sequence[Message]) -> str:
@@ -366,13 +405,13 @@ class Compactor:
         excess = self._size + self._least_reply() + _MARGIN_TOKENS - window
         if excess <= 0:
             return
-        characters = int(excess * conversation.characters_per_token) + 1
+        ratio = min(conversation.characters_per_token, self._new_ratio)
+        characters = int(excess * ratio) + 1
         tail = conversation.messages[hot:]
         shorter = trimming.with_shorter_results(tail, characters)
         if shorter == tail:
             return
-        self._size -= trimming.tokens_of(tail, conversation.characters_per_token)
-        self._size += trimming.tokens_of(shorter, conversation.characters_per_token)
+        self._size -= trimming.tokens_of(tail, ratio) - trimming.tokens_of(shorter, ratio)
         conversation.amend(shorter)
 
     def _why_not(self, conversation: Conversation, window: int) -> str:
