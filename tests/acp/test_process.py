@@ -31,6 +31,13 @@ def running(seconds: str) -> list[int]:
     return found
 
 
+async def until_running(seconds: str) -> None:
+    """The card of a command is shown a moment before the command itself is there."""
+    async with asyncio.timeout(30):
+        while not running(seconds):
+            await asyncio.sleep(0.02)
+
+
 async def test_only_the_protocol_is_on_stdout_and_bad_lines_are_answered(tmp_path: Path, work: Path):
     process = await start(environment(tmp_path), folder=work)
     answers = await raw(
@@ -93,7 +100,7 @@ async def test_nothing_is_left_running_when_the_editor_is_gone(
         session = await editor.begin(work)
         turn = asyncio.create_task(editor.say(session, "Wait"))
         await editor.until("tool_call_update")
-        assert running(seconds)
+        await until_running(seconds)
         if is_eof:
             assert process.stdin is not None
             process.stdin.close()
