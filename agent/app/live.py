@@ -15,6 +15,7 @@ from agent.app.keeper import EngineKeeper
 from agent.app.mcp import McpServers
 from agent.app.outbox import Outbox
 from agent.app.record import SessionRecord
+from agent.app.server_memory import looking_at
 from agent.app.serving import Serving
 from agent.app.turn_log import TurnLog
 from agent.app.watching import SpeedGuard
@@ -31,6 +32,7 @@ from agent.core.events import (
     to_record,
 )
 from agent.core.inbox import SessionInbox
+from agent.core.reuse import ReuseWatch
 from agent.core.tool import Tool
 from agent.core.worklog import WorkLog
 from tools.shell import ShellTool
@@ -79,8 +81,8 @@ class LiveSession:
 
     `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
     services that change files or the engine; a turn begins after them. `undone` are the sessions that
-    would redo what was undone. `speed` watches whether drafting pays. `log` has what is known of all turns;
-    the turn loop adds what happens in a turn.
+    would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps of prompts.
+    `log` has what is known of all turns; the turn loop adds what happens in a turn.
     `is_planning` says that the model was asked for a plan, and for nothing else since.
     """
 
@@ -108,6 +110,7 @@ class LiveSession:
     commands: set[asyncio.Event] = field(default_factory=set)
     undone: list[str] = field(default_factory=list)
     speed: SpeedGuard | None = None
+    reuse: ReuseWatch = field(default_factory=ReuseWatch)
     _remarked: set[str] = field(default_factory=set)
 
     def emit(self, event: Event) -> None:
@@ -120,9 +123,9 @@ class LiveSession:
         elif event.type not in _NOT_RECORDED:
             self.record.store.append(to_record(event))
         self.outbox.put(event)
-        remark = self.speed.observe(event) if self.speed else None
-        if remark is not None:
-            self.emit(remark)
+        for remark in (self.speed.observe(event) if self.speed else None, self.reuse.observe(event)):
+            if remark is not None:
+                self.emit(remark)
 
     def arrived(self, engine: Engine) -> None:
         """Tells about a server that has come up, and that its key is a secret."""
@@ -130,6 +133,7 @@ class LiveSession:
         self.record.store.hide(endpoint.api_key)
         engine.after_move = self._moved
         self.speed = engine.speed
+        self.reuse.moved(looking_at(engine.serving, endpoint))
         self.emit(
             SessionStarted(
                 session_id=self.record.store.id,
@@ -148,6 +152,7 @@ class LiveSession:
     def _moved(self, engine: Engine) -> None:
         """A rescue has put another server in the place of the one that arrived."""
         self.record.store.hide(engine.endpoint.api_key)
+        self.reuse.moved(looking_at(engine.serving, engine.endpoint))
         if engine.serving.degraded:
             self.speed = None  # there is no draft any more that could be to blame
 
