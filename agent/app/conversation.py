@@ -16,17 +16,19 @@ from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
 from agent.app.outlined import offers_outline
 from agent.app.slash import spelled_out
+from agent.app.warm import Head, head_of
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
+from agent.core.briefing import listing_line
 from agent.core.events import Event, Notice
 from agent.core.guide import Surroundings
 from agent.core.limits import TimeLimit
-from agent.core.tool import Tool, ToolContext
-from agent.core.verifier import Verdict
 from agent.core.messages import SystemMessage
-from agent.headless.task import Task
+from agent.core.tool import Tool, ToolContext
 from agent.core.turn import Conversation
+from agent.core.verifier import Verdict
+from agent.headless.task import Task
 from agent.llm.client import ChatModel, Recover
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
@@ -59,6 +61,7 @@ class OpenConversation:
     shell: ShellTool
     mcp: McpServers
     sandbox: Sandbox
+    head: Head
 
     def events(self, begin: Callable[[SystemMessage], Conversation] | None = None) -> AsyncIterator[Event]:
         """Does the task. For `begin` see `run_attempts`."""
@@ -92,11 +95,11 @@ class Setting:
     deadline: TimeLimit
     cancel: asyncio.Event
     recover: Recover | None = None
+    goes_on: bool = False
+    replies_before: int = 0
 
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
-    goes_on: bool = False
-    replies_before: int = 0
     """Runs the check once to see how things stand, and words the first message with it."""
     profile, settings = setting.profile, setting.settings
     helped = offers_subagents(profile, settings)
@@ -166,13 +169,16 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         deadline=setting.deadline,
         cancel=setting.cancel,
         extensions=extensions,
+        goes_on=setting.goes_on,
         tools_of_skill=frozenset(rule.tool for rule in granted),
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
-        goes_on=setting.goes_on,
     guide = bench.guide()
+    system_text = protocol.system_text(system_prompt())
+    beginning = "\n\n".join(filter(None, [opening, listing_line(briefing.listing)]))
     return OpenConversation(
-        system_text=protocol.system_text(system_prompt()),
+        head=head_of(protocol, system_text, beginning),
+        system_text=system_text,
         prompt="\n\n".join(
             filter(None, [opening, briefing.message(worded, baseline), guide.cue() if guide else ""])
         ),

@@ -14,6 +14,7 @@ from agent.app.extensions import Extensions
 from agent.app.rescue import Rescuer
 from agent.app.result_room import compactor_for, result_limit, room_guards
 from agent.app.serving import Serving
+from agent.app.warm import Warmth, head_of
 from agent.app.watching import SpeedGuard, guard_for
 from agent.core.errors import AgentError
 from agent.core.events import Event, Notice, ServerState
@@ -39,7 +40,7 @@ _LONGEST_REPLY = 8192
 class Engine:
     """A server that answers, and the model behind it. A rescue puts another server in its place.
 
-    `after_move` is called when it has.
+    `after_move` is called when it has. `warming` reads the beginning of a new conversation.
     """
 
     serving: Serving
@@ -49,6 +50,7 @@ class Engine:
     rescuer: Rescuer | None = None
     speed: SpeedGuard | None = None
     after_move: Callable[["Engine"], None] | None = None
+    warming: asyncio.Task[None] | None = None
 
     def moved(self, serving: Serving, endpoint: Endpoint) -> None:
         """Another server answers from now on."""
@@ -146,7 +148,22 @@ class Engine:
         begun: list[Message] = [system, *rest]
         return begun, "" if begun == list(messages) else "the model is told about its tools in another way"
 
+    def warm_up(self) -> None:
+        """Begins to read what every conversation here starts with, while the person still writes."""
+        head = head_of(self.protocol, self.system_text, "")
+        warmth = Warmth(self.serving, self.endpoint)
+        self.warming = asyncio.create_task(warmth.read_head(head))
+
+    async def warmed_up(self) -> None:
+        """Waits for that: a second request beside it would read the same again. Cancelled, it stops."""
+        if self.warming is not None:
+            await asyncio.gather(self.warming, return_exceptions=True)
+            self.warming = None
+
     async def close(self) -> None:
+        if self.warming is not None:
+            self.warming.cancel()
+            await asyncio.gather(self.warming, return_exceptions=True)
         await self.model.close()
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+from agent.app.early import EarlyReading
 from agent.app.interruption import ended_by_signals
 from agent.app.job import Job
 from agent.app.output import RunOutput
@@ -24,15 +25,19 @@ from agent.server.record import Endpoint
 from agent.session.store import EVENTS_NAME, secrets_in
 
 
-def run_headless(request: RunRequest, serve: Callable[[LoadedSettings], Serving] = choose) -> int:
-    """Does one task; returns the exit code.
+def run_headless(
+    request: RunRequest,
+    serve: Callable[[LoadedSettings], Serving] = choose,
+    early: EarlyReading | None = None,
+) -> int:
+    """Does one task; returns the exit code. `early` is what the server was asked to read meanwhile.
 
     Raises AgentError or KeyboardInterrupt where nothing could be begun; in the JSON forms the result is
     printed before.
     """
     output = RunOutput(request.output, progress=sys.stderr, answer=sys.stdout)
     try:
-        return asyncio.run(_execute(_prepare(request, serve, output)))
+        return asyncio.run(_execute(_prepare(request, serve, output, early)))
     except AgentError as error:
         output.refuse(error)
         raise
@@ -46,7 +51,12 @@ def run_headless(request: RunRequest, serve: Callable[[LoadedSettings], Serving]
         raise problem from error
 
 
-def _prepare(request: RunRequest, serve: Callable[[LoadedSettings], Serving], output: RunOutput) -> Job:
+def _prepare(
+    request: RunRequest,
+    serve: Callable[[LoadedSettings], Serving],
+    output: RunOutput,
+    early: EarlyReading | None,
+) -> Job:
     workspace = resolve_directory(request)
     task, loaded = task_with_settings(request, workspace)
     return Job(
@@ -56,12 +66,15 @@ def _prepare(request: RunRequest, serve: Callable[[LoadedSettings], Serving], ou
         serving=serve(loaded),
         output=output,
         deadline=TimeLimit(task.max_seconds or loaded.settings.limits.max_seconds),
+        early=early,
     )
 
 
 def task_with_settings(request: RunRequest, workspace: Path) -> tuple[Task, LoadedSettings]:
     """The task, and the settings of the project at `workspace` for it. Raises UsageError for any mistake."""
     task = resolve_task(request)
+    if request.resume is not None:
+        task = replace(task, profile=task.profile or earlier_profile(request, workspace))
     flags = {"profile": task.profile} if task.profile else {}
     loaded = load_settings(find_project_root(workspace), os.environ, flags)
     if loaded.settings.check.command and not task.check:
@@ -72,19 +85,6 @@ def task_with_settings(request: RunRequest, workspace: Path) -> tuple[Task, Load
     return task, loaded
 
 
-async def _execute(job: Job) -> int:
-    if request.resume is not None:
-        task = replace(task, profile=task.profile or earlier_profile(request, workspace))
-    with ended_by_signals(job.cancel):
-        return await execute(job)
-
-
-async def execute(job: Job) -> int:
-    """Does a job up to its result; returns the exit code. Signals are the caller's business.
-
-    Raises AgentError where nothing could be begun.
-    """
-    job.output.reader_left = job.cancel.set
 def earlier_profile(request: RunRequest, workspace: Path) -> str | None:
     """The profile of the session that goes on. Raises UsageError where there is no such session."""
     from agent.app.record import chosen_session
@@ -96,6 +96,17 @@ def earlier_profile(request: RunRequest, workspace: Path) -> str | None:
     return summarise(folder).profile or None
 
 
+async def _execute(job: Job) -> int:
+    with ended_by_signals(job.cancel):
+        return await execute(job)
+
+
+async def execute(job: Job) -> int:
+    """Does a job up to its result; returns the exit code. Signals are the caller's business.
+
+    Raises AgentError where nothing could be begun.
+    """
+    job.output.reader_left = job.cancel.set
     warm = asyncio.get_running_loop().run_in_executor(None, _import_client)
     try:
         await _require_git(job)
@@ -120,29 +131,29 @@ async def _require_git(job: Job) -> None:
 
 async def _in_session(job: Job, endpoint: Endpoint) -> int:
     # The tools and all they need are loaded while the server and the HTTP client are.
+    from agent.app.record import open_store
     from agent.app.unattended import UnattendedSession
 
     store, old = await asyncio.to_thread(
         open_store,
         job.workspace,
         profile=endpoint.profile,
+        kind="run",
         task=job.task.text,
+        resume=job.request.resume,
+        fork=job.request.fork,
         secrets=(endpoint.api_key, *secrets_in(os.environ)),
         report=lambda text: job.output.show(Notice(text=text, level="warning")),
     )
     with store:
         return await UnattendedSession(job, endpoint, store, old).run()
-    from agent.app.record import open_store
 
 
 async def _release(job: Job, endpoint: Endpoint) -> None:
     problem = await job.serving.release(endpoint)
     # Nothing may follow the result in the JSON forms.
     if problem and job.output.form == "text":
-        kind="run",
         job.output.show(Notice(text=problem, level="warning"))
-        resume=job.request.resume,
-        fork=job.request.fork,
 
 
 def _import_client() -> None:

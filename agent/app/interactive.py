@@ -21,6 +21,7 @@ from agent.app.server_watch import watch_server
 from agent.app.services import SessionServices
 from agent.app.serving import Serving, choose
 from agent.app.switching import without_draft
+from agent.app.warm import Warmth
 from agent.app.wording import AttachingInbox, suit_the_blind, worded
 from agent.config.load import LoadedSettings
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
@@ -152,6 +153,7 @@ class InteractiveSession:
         live.gate.release()
         await live.mcp.close()
         await live.glance.close()
+        await self._keep()
         problem = await live.keeper.close()
         if problem:
             live.emit(Notice(text=problem, level="warning"))
@@ -228,6 +230,7 @@ class InteractiveSession:
         await compact_if_full(live, engine)
         await self._keep_files(live.turns.rows[-1].number)
         said = await worded(live, text)
+        await unless_cancelled(engine.warmed_up(), live.cancel)
         said = await unless_cancelled(opened(live, engine, said), live.cancel)
         for note in live.inbox.take_notes():
             conversation.add(UserMessage(note))
@@ -259,6 +262,16 @@ class InteractiveSession:
         except AgentError as error:
             problem = f"the files of this moment cannot be gone back to: {error.message}"
             self._live.emit(Notice(text=problem, level="warning"))
+
+    async def _keep(self) -> None:
+        """What the server has read of this conversation is kept for when it goes on."""
+        live = self._live
+        engine, messages = live.keeper.engine, live.record.conversation.messages
+        if engine is not None and messages:
+            rate = live.turns.prefill_rate(engine.serving.profile.name)
+            warmth = Warmth(engine.serving, engine.endpoint)
+            folder = live.record.store.folder
+            await warmth.keep_session(folder, messages, tokens=live.used_tokens, rate=rate)
 
     def _measure(self, engine: Engine) -> None:
         self._live.used_tokens = engine.model.used_tokens or self._live.used_tokens

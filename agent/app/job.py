@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from agent.app.early import EarlyReading
 from agent.app.output import RunOutput
 from agent.app.request import RunRequest
 from agent.app.serving import Serving
@@ -26,7 +27,10 @@ class TimeIsUpError(AgentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is to be done, where and with what. `started` is a time of `time.monotonic()`."""
+    """What is to be done, where and with what. `started` is a time of `time.monotonic()`.
+
+    `early` is what the server was asked to read while the program was loaded.
+    """
 
     request: RunRequest
     task: Task
@@ -34,6 +38,7 @@ class Job:
     serving: Serving
     output: RunOutput
     deadline: TimeLimit
+    early: EarlyReading | None = None
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.monotonic)
 

@@ -128,9 +128,15 @@ def _run(arguments: argparse.Namespace) -> int:
         return run_batch(
             request_of(arguments), arguments.task, jobs=arguments.jobs, resume=arguments.resume_batch
         )
+    # The server may read while the rest is loaded.
+    from agent.app.early import begin_early
+
+    goes_on = arguments.resume is not None
+    early = None if goes_on else begin_early(arguments.directory, arguments.profile)
+
     from agent.app.headless import run_headless
 
-    return run_headless(request_of(arguments))
+    return run_headless(request_of(arguments), early=early)
 
 
 def request_of(arguments: argparse.Namespace) -> "RunRequest":
@@ -150,14 +156,14 @@ def request_of(arguments: argparse.Namespace) -> "RunRequest":
         deny=tuple(arguments.deny),
         max_steps=arguments.max_steps,
         max_seconds=arguments.max_seconds,
+        resume=arguments.resume,
+        fork=arguments.fork,
     )
 
 
 def refuse(argv: Sequence[str], error: "AgentError") -> None:
     """Prints the result of a command line that could not be read, if it asks for a JSON form."""
     form = "text"
-        resume=arguments.resume,
-        fork=arguments.fork,
     for word, following in zip(argv, [*argv[1:], ""], strict=True):
         if word == "--output":
             form = following

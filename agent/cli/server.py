@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli import server_view
 from agent.cli.server_install import add_actions
+from agent.cli.server_states import add_action
 
 if TYPE_CHECKING:
     from agent.app.serving import Serving
@@ -45,6 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     logs.set_defaults(func=run_logs)
     _add_command(actions)
     server_view.add_actions(actions)
+    add_action(actions)
     add_actions(actions)
 
 

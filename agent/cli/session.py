@@ -225,6 +225,9 @@ def remove_sessions(arguments: argparse.Namespace) -> int:
     for folder in [find_session(state, workspace, name) for name in arguments.sessions]:
         remove_session(folder)
         print(f"removed  {folder.name}")
+    from agent.app.kept_states import delete_states_of_removed_sessions
+
+    delete_states_of_removed_sessions()
     return 0
 
 

@@ -29,15 +29,19 @@ def first_message(
 
     `listing` are the paths of the repository's files, `baseline` is how the check ends before any change.
     """
-    parts: list[str] = []
-    if 0 < len(listing) <= LISTED_FILES:
-        parts.append(f"Files of the repository: {', '.join(listing)}")
+    listed = listing_line(listing)
+    parts: list[str] = [listed] if listed else []
     parts.extend(_attached(file) for file in files if file.reference)
     if baseline is not None:
         parts.append(_check_text(baseline))
     parts.extend(_attached(file) for file in files if not file.reference)
     parts.append(f"Task: {request}" if parts else request)
     return "\n\n".join(parts)
+
+
+def listing_line(listing: Sequence[str]) -> str:
+    """What a first message begins with, whatever the task; empty where there are too many files to tell."""
+    return f"Files of the repository: {', '.join(listing)}" if 0 < len(listing) <= LISTED_FILES else ""
 
 
 def _attached(file: AttachedFile) -> str:

@@ -147,6 +147,9 @@ def _set_server(params: Any, spec: dict[str, Any]) -> None:
     params.endpoint_metrics = True
     params.endpoint_slots = True
     params.endpoint_props = True
+    if spec.get("slot_save_path"):
+        # The engine puts the name of a file right behind it.
+        params.slot_save_path = f"{spec['slot_save_path'].rstrip('/')}/"
 
 
 def _set_speculation(params: Any, spec: dict[str, Any], engine: Any) -> None:
@@ -209,6 +212,8 @@ def _prepare_process() -> None:
         signal.signal(number, signal.SIG_IGN)
     # Loading holds the interpreter for seconds; only the default action ends the process in that time.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # States of slots hold conversations; whatever is written is for the owner only.
+    os.umask(0o077)
     # Not a folder of the user's, which could then not be unmounted.
     os.chdir("/")
     for name in [name for name in os.environ if name.startswith("LLAMA_")]:

@@ -43,6 +43,8 @@ class LaunchPlan:
 
     `command` is the embedded child's program, `--spec FILE` is added to it. `capabilities` are those of the
     llama-server that is run for a profile of that engine; their `source` is its path.
+
+    `states_folder` is an existing folder where the server may keep the state of its slots, None: nowhere.
     """
 
     profile: Profile
@@ -58,6 +60,7 @@ class LaunchPlan:
     command: tuple[str, ...] = EMBEDDED_COMMAND
     capabilities: Capabilities | None = None
     degraded: bool = False
+    states_folder: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
@@ -108,7 +111,15 @@ def command_of(plan: LaunchPlan, port: int) -> Command:
         port=port,
         threads=plan.threads or plan.profile.threads or automatic_threads(),
     )
-    return server_command(plan.profile, plan.capabilities, places, plan.own_key_file)
+    return server_command(_with_states(plan), plan.capabilities, places, plan.own_key_file)
+
+
+def _with_states(plan: LaunchPlan) -> Profile:
+    """The profile with a folder for the states of slots, unless it names one of its own."""
+    able = plan.capabilities is not None and plan.capabilities.knows("--slot-save-path")
+    if plan.states_folder is None or plan.profile.slot_save_path or not able:
+        return plan.profile
+    return plan.profile.model_copy(update={"slot_save_path": str(plan.states_folder)})
 
 
 def spec(plan: LaunchPlan, port: int) -> dict[str, Any]:
@@ -124,6 +135,7 @@ def spec(plan: LaunchPlan, port: int) -> dict[str, Any]:
         "key_file": str(records.key_file(plan.runtime_folder, plan.fingerprint)),
         "record_file": str(records.record_file(plan.runtime_folder, plan.fingerprint)),
         "log_file": str(plan.log_file),
+        "slot_save_path": str(plan.states_folder) if plan.states_folder else None,
     }
 
 

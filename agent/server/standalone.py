@@ -26,7 +26,7 @@ _OURS = {
     "--ssl-cert-file": "remove it; or run the server yourself and name its address in url",
 }
 _PATHS = ("api_key_file", "chat_template_file", "slot_save_path", "log_file")
-_IN_FOLDER = 'cd "$1" || exit 126; shift; exec "$@"'
+_IN_FOLDER = 'umask 077; cd "$1" || exit 126; shift; exec "$@"'
 
 
 def contact_host(host: str) -> str:
@@ -87,7 +87,7 @@ def child_environment(environment: Mapping[str, str], profile: Profile, empty_fo
 
 
 def in_folder(folder: Path, argv: Sequence[str]) -> list[str]:
-    """A command that runs `argv` in `folder`, in the same process."""
+    """A command that runs `argv` in `folder`, in the same process; what it writes is for the owner only."""
     return ["/bin/sh", "-c", _IN_FOLDER, "sh", str(folder), *argv]
 
 
