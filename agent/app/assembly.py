@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent.app.approvals import PersonGate
 from agent.app.authorship import Authorship
+from agent.app.carded import completed_profile
 from agent.app.commanded import CommandWatch
 from agent.app.confining import required_or_refused, sandbox_for
 from agent.app.conversation import Setting, tools_for
@@ -190,7 +191,7 @@ class _Opener:
         return Setting(
             workspace=self.workspace,
             settings=serving.loaded.settings,
-            profile=serving.profile,
+            profile=completed_profile(serving, endpoint),
             endpoint=endpoint,
             protocol=protocol,
             ledger=self.record.ledger,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.app.background import in_background
+from agent.app.carded import card_in_force
 from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError, ModelFileError, ServerError, UsageError
 from agent.core.events import ServerState
@@ -95,10 +96,13 @@ class Serving:
         return await ensure_running(await self._plan(progress), report)
 
     async def tool_protocol(self, endpoint: Endpoint) -> ProtocolName:
-        """How the model is asked for tool calls: as the profile says, or as its chat template allows."""
+        """How the model is asked for tool calls: as profile or card say, or as its chat template allows."""
         wanted = self.profile.tools.protocol
         if wanted != "auto":
             return wanted
+        card = card_in_force(self, endpoint)
+        if card is not None and card.values.get("tools", {}).get("protocol") == "constrained":
+            return "constrained"
         able = endpoint.tool_calls
         record = self.record_of(endpoint) if able is None else None
         if record is not None:
@@ -153,6 +157,7 @@ class Serving:
             tool_calls=offer.tool_calls,
             engine=offer.engine,
             model=offer.model or "local",
+            names=offer.names,
         )
 
     def _context_of_profile(self) -> int:

@@ -9,6 +9,7 @@ from functools import partial
 
 from agent.app.authorship import Authorship
 from agent.app.background import start_in_background
+from agent.app.carded import completed_profile
 from agent.app.changes import Changes, commit_message, start_branch
 from agent.app.commanded import CommandWatch
 from agent.app.conversation import OpenConversation, Setting, model_for, open_conversation
@@ -193,7 +194,7 @@ class UnattendedSession:
         return Setting(
             workspace=self._job.workspace,
             settings=serving.loaded.settings,
-            profile=serving.profile,
+            profile=completed_profile(serving, self._endpoint),
             endpoint=self._endpoint,
             protocol=protocol,
             ledger=self._ledger,

@@ -19,6 +19,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     show = actions.add_parser("show", help="a profile with everything that it extends")
     show.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
     show.add_argument("--json", action="store_true", help="JSON instead of TOML")
+    show.add_argument("--origins", action="store_true", help="with --json: also where each value comes from")
     show.set_defaults(func=run_show)
     new = actions.add_parser("new", help="write a profile of your own that starts from another one")
     new.add_argument("name", metavar="NAME", help="its name")
@@ -59,30 +60,42 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Prints the whole profile as it will be used; what it leaves to another server is not there."""
+    from agent.server.cards import AUTO, NONE, find_card
     from agent.server.profile_files import find_profile, load_profile
+    from agent.server.profile_origins import value_origins, with_origins
     from agent.server.profile_text import whole_table
 
     profile = load_profile(arguments.profile, _folders())
     print(f"from {find_profile(arguments.profile, _folders())}", file=sys.stderr)
-    table = whole_table(profile)
+    table, origins = whole_table(profile), value_origins(arguments.profile, _folders())
     if arguments.json:
         import json
 
-        print(json.dumps(table, indent=2))
-    else:
-        import tomlkit
-
-        print(tomlkit.dumps(table), end="")
+        print(json.dumps({**table, "origins": origins} if arguments.origins else table, indent=2))
+        return 0
+    print(with_origins(table, origins), end="")
+    if profile.card not in (AUTO, NONE):
+        card = find_card(profile.card, _folders())
+        print(f"\n# {card.title}: what is known of such models ({card.path})")
+        for trap in card.traps:
+            print(f"# - {trap}")
     return 0
 
 
 def run_validate(arguments: argparse.Namespace) -> int:
-    """Checks each profile and reports all that are wrong."""
+    """Checks each profile and reports all that are wrong; without names the model cards too."""
     from agent.core.errors import ExitCode, UsageError
-    from agent.server.profile_files import list_profiles, load_profile
+    from agent.server.cards import list_cards
+    from agent.server.profile_files import check_card, list_profiles, load_profile
 
     names = arguments.profiles or [found.name for found in list_profiles(_folders())]
     code = 0
+    try:
+        for card in () if arguments.profiles else list_cards(_folders()):
+            check_card(card)
+    except UsageError as error:
+        print(f"agent: {error}", file=sys.stderr)
+        code = int(ExitCode.USAGE)
     for name in names:
         try:
             load_profile(name, _folders())

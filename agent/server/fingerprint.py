@@ -13,7 +13,7 @@ SPEC_VERSION = 1
 
 _ONLY_FOR_REQUESTS = {
     "name", "description", "dialect", "url", "api_key_env", "target", "draft", "threads", "sampling", "tools",
-    "model_card",
+    "model_card", "card",
 }  # fmt: skip
 """What the server is not started with, and what is counted in another way."""
 

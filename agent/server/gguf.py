@@ -69,6 +69,27 @@ def read_header(path: Path) -> GgufHeader:
         )
 
 
+def read_general(path: Path) -> dict[str, Value]:
+    """What a model file says of itself in general (`general.*`: architecture, name ...), in a millisecond.
+
+    Only reads up to the vocabulary, and does not look whether the file is whole.
+
+    Raises:
+        ModelFileError: as `read_header`.
+    """
+    with _opened(path) as stream:
+        _, key_count = _counts(stream)
+        found: dict[str, Value] = {}
+        for _ in range(key_count):
+            key = stream.text(_LONGEST_NAME, "the name of a key")
+            if key.startswith("tokenizer."):
+                break
+            value = _value(stream, key)
+            if key.startswith("general."):
+                found[key] = value
+        return found
+
+
 def read_model(path: Path) -> GgufHeader:
     """The header of a model that may be split into several files; `path` is the first of them.
 

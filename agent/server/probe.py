@@ -17,7 +17,7 @@ class Offer:
 
     `tool_calls`: whether the model's chat template can express them; None when the server does not say.
     `engine` is a name of `agent.server.engines`, `model` what requests have to name there (llama-server has
-    one model and takes any name).
+    one model and takes any name). `names` are what the server calls its model, for people and for its card.
     """
 
     context_tokens: int
@@ -25,6 +25,7 @@ class Offer:
     tool_calls: bool | None = None
     engine: str = "llama-server"
     model: str = ""
+    names: tuple[str, ...] = ()
 
 
 def key_is_accepted(record: Record, timeout: float = 5.0) -> bool | None:

@@ -269,6 +269,7 @@ class ModelCard(Table):
 class Profile(Table):
     """A whole profile. Sizes in tokens unless said otherwise.
 
+    `card` is the model card that completed it, `auto` where none is known, see `agent.server.cards`.
     `context` is what one conversation (one slot) gets. `threads`, `port`: 0 means automatic.
     `cache_ram_mib` is the memory for prompts that lost their slot, in MiB. `None` leaves it to the engine.
     docs/profiles.md explains every key; a server that does not know one is told before it starts, see
@@ -278,6 +279,7 @@ class Profile(Table):
     name: Text
     description: str = ""
     engine: Engine = "embedded"
+    card: Text = "auto"
     dialect: DialectName | None = None
     url: str | None = None
     api_key_env: str | None = None

@@ -2,7 +2,7 @@
 
 import difflib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agent.core.errors import UsageError
+from agent.server import cards
 from agent.server.profile import (
+    NOT_EMBEDDED,
     FileSource,
     HubSource,
     ModelCard,
@@ -39,6 +41,7 @@ _TABLES: dict[str, type[BaseModel]] = {
 
 
 _SUB_TABLES = ("speculation", "sampling", "tools", "model_card", "target")
+_STARTED_HERE = ("embedded", "llama-server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +71,19 @@ def find_profile(name: str, folders: Sequence[Path]) -> Path:
 
 
 def load_profile(name: str, folders: Sequence[Path]) -> Profile:
-    """Reads a profile and everything it extends.
+    """Reads a profile and everything it extends, and completes it with the card of its model.
 
     A profile of the person's own may have the name of a shipped one and extend it.
 
     Raises:
-        UsageError: unknown profile, unreadable file, bad TOML, unknown key, wrong value, or a circle.
+        UsageError: unknown profile or card, unreadable file, bad TOML, unknown key, wrong value, or a circle.
     """
     path = find_profile(name, folders)
-    table, chain = _merged(path, folders, ())
+    tables = profile_tables(path, folders)
+    chain = [one for one, _ in tables]
+    table: dict[str, Any] = {}
+    for _, own in reversed(tables):
+        table = inherited(table, own)
     table.setdefault("name", path.stem)
     if table["name"] != path.stem:
         raise UsageError(
@@ -84,9 +91,53 @@ def load_profile(name: str, folders: Sequence[Path]) -> Profile:
             "remove the name, or rename the file: a profile is found by its file name",
         )
     try:
-        return Profile.model_validate(table)
+        card = card_of(table, folders)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", error.hint) from error
+    try:
+        return Profile.model_validate(with_card(table, card) if card else table)
     except ValidationError as error:
+        if card:
+            check_card(card)
         raise _as_usage_error(error, path, chain) from error
+
+
+def card_of(table: Mapping[str, Any], folders: Sequence[Path]) -> cards.Card | None:
+    """The card that the table of a profile names, or that the names of its model lead to.
+
+    Raises:
+        UsageError: there is no such card, or one is wrong.
+    """
+    wanted = table.get("card", cards.AUTO)
+    if wanted == cards.NONE or not isinstance(wanted, str):
+        return None
+    if wanted != cards.AUTO:
+        return cards.find_card(wanted, folders)
+    target = table.get("target")
+    names = (target.get("file") if isinstance(target, dict) else None, table.get("model"))
+    return cards.card_called([name for name in names if isinstance(name, str)], folders)
+
+
+def with_card(table: Mapping[str, Any], card: cards.Card, *, only_requests: bool = False) -> dict[str, Any]:
+    """The table of a profile, completed by a card; `only_requests` once its server runs."""
+    engine = table.get("engine", "embedded")
+    left_out = NOT_EMBEDDED if engine == "embedded" else ()
+    is_started = engine in _STARTED_HERE and not only_requests
+    whole = cards.completed(table, card, is_started=is_started, left_out=left_out)
+    return {**whole, "card": card.name}
+
+
+def check_card(card: cards.Card) -> None:
+    """Makes sure that a profile could have the values of a card.
+
+    Raises:
+        UsageError: one of them is wrong.
+    """
+    neutral = {"name": card.name, "engine": "llama-server", "target": {"file": "model.gguf"}}
+    try:
+        Profile.model_validate(with_card(neutral, card))
+    except ValidationError as error:
+        raise _as_usage_error(error, card.path, ()) from error
 
 
 def _find(name: str, folders: Sequence[Path], exclude: Sequence[Path]) -> Path:
@@ -107,27 +158,51 @@ def _find(name: str, folders: Sequence[Path], exclude: Sequence[Path]) -> Path:
     raise UsageError(f"unknown profile {name!r}", f"{hint} (`agent profile list` shows all)")
 
 
-def _merged(path: Path, folders: Sequence[Path], seen: tuple[Path, ...]) -> tuple[dict[str, Any], list[Path]]:
-    if path in seen:
-        circle = " -> ".join(one.stem for one in (*seen, path))
-        raise UsageError(
-            f"{seen[0]}: profiles extend each other in a circle: {circle}", "remove one `extends`"
-        )
-    table = _read(path)
-    parent_name = table.pop("extends", None)
-    if parent_name is None:
-        return table, [path]
-    if not isinstance(parent_name, str):
+def profile_tables(path: Path, folders: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
+    """The file of a profile and those that it extends, each with what stands in it.
+
+    Raises:
+        UsageError: unknown profile, unreadable file, bad TOML, or a circle.
+    """
+    found: list[tuple[Path, dict[str, Any]]] = []
+    while True:
+        seen = [one for one, _ in found]
+        if path in seen:
+            circle = " -> ".join(one.stem for one in (*seen, path))
+            raise UsageError(
+                f"{seen[0]}: profiles extend each other in a circle: {circle}", "remove one `extends`"
+            )
+        table = _read(path)
+        parent = table.pop("extends", None)
+        found.append((path, table))
+        if parent is None:
+            return found
+        path = _parent_of(path, parent, folders)
+
+
+def _parent_of(path: Path, parent: Any, folders: Sequence[Path]) -> Path:
+    if not isinstance(parent, str):
         raise UsageError(f"{path}: extends must be the name of a profile", 'for example extends = "embedded"')
-    if parent_name.endswith(SUFFIX) and not Path(parent_name).expanduser().is_absolute():
-        parent_name = str(path.parent / parent_name)
+    if parent.endswith(SUFFIX) and not Path(parent).expanduser().is_absolute():
+        parent = str(path.parent / parent)
     try:
-        parent_path = _find(parent_name, folders, exclude=(path,))
+        return _find(parent, folders, exclude=(path,))
     except UsageError as error:
         raise UsageError(f"{path}: extends: {error.message}", error.hint) from error
-    parent, chain = _merged(parent_path, folders, (*seen, path))
-    parent.pop("name", None)
-    return _overlay(parent, table), [path, *chain]
+
+
+def inherited(parent: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
+    """What becomes of the values of a parent. Its card is that of its model, and of no other."""
+    merged = _overlay({key: value for key, value in parent.items() if key != "name"}, table)
+    other_model = isinstance(table.get("target"), dict) and "file" in table["target"]
+    if other_model and "card" not in table and merged["target"].get("file") != _file_of(parent):
+        merged.pop("card", None)
+    return merged
+
+
+def _file_of(table: dict[str, Any]) -> Any:
+    target = table.get("target")
+    return target.get("file") if isinstance(target, dict) else None
 
 
 def _overlay(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

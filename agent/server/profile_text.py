@@ -8,6 +8,7 @@ from agent.server.profile import NOT_EMBEDDED, SPECULATION_NOT_EMBEDDED, Profile
 MEANINGS = {
     "description": "one line for `agent profile list`",
     "engine": "embedded, llama-server, remote, vllm or sglang",
+    "card": "the model card that completes it: a name, auto or none",
     "dialect": "the llama-server that it is written for: bee-0.3, bee-0.4, llama.cpp or ik",
     "url": "address of a running server",
     "api_key_env": "name of the environment variable that holds that server's key",

@@ -28,7 +28,8 @@ class Endpoint:
     conversation gets, as the server reports it (0 = unknown). `fingerprint`, `pid` and `log_file` are None
     for a server that was not started here. `tool_calls` is whether the model's chat template can express
     tool calls, None where nobody has asked or the server does not say. `engine` is a name of
-    `agent.server.engines`, and `model` what requests have to call the model.
+    `agent.server.engines`, and `model` what requests have to call the model. `names` are what a server that
+    was not started here calls its model.
     """
 
     base_url: str
@@ -42,6 +43,7 @@ class Endpoint:
     tool_calls: bool | None = None
     engine: str = "llama-server"
     model: str = "local"
+    names: tuple[str, ...] = ()
 
     @property
     def openai_url(self) -> str:

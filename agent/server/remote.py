@@ -47,7 +47,9 @@ def describe(base_url: str, api_key: str = "", model: str = "") -> Offer:
     if health >= 500 and not facts.models:
         raise ServerError(f"the server at {base_url} answers with HTTP {health}", "look into its log")
     if facts.engine == "llama-server":
-        return Offer(facts.context_tokens, facts.slots, facts.model.tool_calls if facts.model else None)
+        served = facts.model
+        able = served.tool_calls if served else None
+        return Offer(facts.context_tokens, facts.slots, able, names=_names_of(served))
     chosen = _chosen(facts, model)
     return Offer(
         context_tokens=chosen.context_tokens if chosen else 0,
@@ -55,7 +57,13 @@ def describe(base_url: str, api_key: str = "", model: str = "") -> Offer:
         tool_calls=chosen.tool_calls if chosen else None,
         engine=facts.engine,
         model=chosen.id if chosen else model,
+        names=_names_of(chosen),
     )
+
+
+def _names_of(model: ServedModel | None) -> tuple[str, ...]:
+    """What a model is called: its id, and the last part of the path behind it."""
+    return tuple(filter(None, (model.id, model.root.rpartition("/")[2]))) if model else ()
 
 
 def _chosen(facts: EngineFacts, wanted: str) -> ServedModel | None:

@@ -83,7 +83,7 @@ def test_nobody_there_is_an_error():
 @pytest.mark.parametrize("wanted", ["", "served/model", "/models/served/model"])
 def test_model_may_be_left_out_or_named_by_its_id_or_its_folder(other_engine: StartEngine, wanted: str):
     offer = describe(other_engine("vllm").url, model=wanted)
-    assert offer == Offer(16_384, 1, None, "vllm", "served/model")
+    assert offer == Offer(16_384, 1, None, "vllm", "served/model", ("served/model", "model"))
 
 
 def test_ollama_name_may_lack_its_tag(other_engine: StartEngine):
