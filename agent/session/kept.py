@@ -16,6 +16,7 @@ from agent.core.errors import AgentError
 from agent.core.private_folder import make_private_folder
 from agent.session.lines import LineAppender, read_lines
 from agent.session.states import (
+    ABSENT,
     ContentStore,
     FileState,
     KeptFile,
@@ -49,7 +50,7 @@ class KeptFiles:
             AgentError: it could not be kept; the file must not be changed then.
         """
         state = self.contents.keep(self.workspace / key)
-        made = self.missing_folders(key)
+        made = [] if state != ABSENT else self.missing_folders(key)
         self._append({"do": "keep", "path": key, "turn": self._turn, "made": made, **state_record(state)})
         self.files[key] = KeptFile(state, tuple(made))
         return state

@@ -223,7 +223,7 @@ class SessionLedger:
     def _keys(self, path: Path, *, strict: bool = False) -> list[str]:
         """The names of `path` and of the file that it leads to. Raises UsageError if `strict`."""
         keys: list[str] = []
-        for candidate in (path, self._files.target(path)):
+        for candidate in self._candidates(path):
             try:
                 key = relative_key(self.workspace, candidate)
             except UsageError:
@@ -233,6 +233,11 @@ class SessionLedger:
             if key not in keys:
                 keys.append(key)
         return keys
+
+    def _candidates(self, path: Path) -> tuple[Path, ...]:
+        """`path`, and where it leads if it is a link itself; links on the way are the key's business."""
+        absolute = path if path.is_absolute() else self.workspace / path
+        return (path, self._files.target(path)) if absolute.is_symlink() else (path,)
 
 
 class LedgerApart:

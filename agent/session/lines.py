@@ -43,8 +43,7 @@ class LineAppender:
             OSError: not everything could be written; the next append leaves the torn line behind.
             ValueError, TypeError, RecursionError: the record cannot be expressed in JSON.
         """
-        # ASCII only, so that no reader can take U+2028 and its like for the end of a line.
-        line = json.dumps(record, ensure_ascii=True, separators=(",", ":"), default=_as_json)
+        line = _ENCODER.encode(record)
         rest = f"\n{line}\n".encode("ascii") if self._line_is_open else f"{line}\n".encode("ascii")
         self._line_is_open = True
         while rest:
@@ -113,3 +112,7 @@ def _as_json(value: Any) -> Any:
         return dataclasses.asdict(value)
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)
+
+
+# ASCII only, so that no reader can take U+2028 and its like for the end of a line.
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=_as_json)
