@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from agent.core.events import CheckFinished, Event, StepFinished, ToolFinished, ToolStarted
+from agent.core.events import (
+    CheckFinished,
+    CompactionFinished,
+    Event,
+    StepFinished,
+    ToolFinished,
+    ToolStarted,
+)
 
 WHOLE_FILE_LINES = 150
 # `File "a/b.py", line 3` and `a/b.py:3`, as most languages' tools write it.
@@ -103,6 +110,8 @@ class SmallModelGuide:
                     self._tried = {path}
             if event.diffs or (event.tool == "read" and event.outcome == "ok"):
                 self._shown.update({path, *(diff.path for diff in event.diffs)})
+        elif isinstance(event, CompactionFinished) and event.summary:
+            self._shown = set(self._around.shown) if event.opening_kept else set()
         elif isinstance(event, StepFinished):
             self._changed_nothing = self._changed_nothing or event.stop_reason in ("repetition", "length")
         elif isinstance(event, CheckFinished):

@@ -21,7 +21,8 @@ class TurnState:
 
     `context_tokens` is what the conversation took up after the last step, without a reply that was dropped.
     `calls` are the calls of the last step, `results` the texts that they gave, `changed` the ones that
-    changed files and `failed` the ones that gave an error, all by the id of the call.
+    changed files and `failed` the ones that gave an error, all by the id of the call. `compactions` is how
+    often the conversation was made short.
     """
 
     steps: int = 0
@@ -31,6 +32,7 @@ class TurnState:
     results: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    compactions: int = 0
 
     def begin_step(self) -> None:
         self.steps += 1
@@ -189,7 +191,8 @@ class RepetitionGuard:
     Running the tests again after a change is no circle, so a change of a file forgets the calls that
     changed none, and a call with another result than before counts as another one, unless it failed: the
     words of an error may differ. Decimal numbers in results are left out of that, because they are mostly
-    times. A change that is made again and again is undone again and again, so those are never forgotten.
+    times. What was summed up may be looked at again. A change that is made again and again is undone again
+    and again, so those are never forgotten.
     """
 
     def __init__(self, allowed: int = 3) -> None:
@@ -197,8 +200,12 @@ class RepetitionGuard:
         self._idle: Counter[str] = Counter()
         self._changing: Counter[str] = Counter()
         self._last_step = 0
+        self._compactions = 0
 
     def check(self, state: TurnState) -> Stop | None:
+        if state.compactions != self._compactions:
+            self._compactions = state.compactions
+            self._idle.clear()
         if state.steps == self._last_step:
             return None
         self._last_step = state.steps

@@ -150,6 +150,7 @@ class _Turn:
             async for event in events:
                 if isinstance(event, CompactionFinished):
                     self._state.stats.append(event.stats)
+                    self._state.compactions += event.after != event.before
                 yield event
         if compactor.cannot_fit:
             self._ending = Ending("context_full", "", compactor.cannot_fit)

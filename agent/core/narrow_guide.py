@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from agent.core.events import Event, ToolFinished, ToolStarted
+from agent.core.events import CompactionFinished, Event, ToolFinished, ToolStarted
 from agent.core.guide import Offer
 
 
@@ -23,6 +23,9 @@ class NarrowGuide:
             call = f"{event.tool} {sorted(event.arguments.items())}"
             self._repeats = self._repeats or call in self._calls
             self._calls.add(call)
+        if isinstance(event, CompactionFinished) and event.summary:
+            self._calls.clear()  # what they showed is gone
+            self._repeats = False
         if isinstance(event, ToolFinished) and event.outcome == "ok":
             self._has_looked = True
 

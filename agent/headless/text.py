@@ -7,6 +7,8 @@ from typing import Any, Literal, TextIO
 
 from agent.core.events import (
     CheckFinished,
+    CompactionFinished,
+    CompactionStarted,
     Event,
     Notice,
     Prefill,
@@ -107,12 +109,23 @@ class TextFront:
                 self._check_finished(event)
             case StepFinished():
                 self._step_finished(event)
+            case CompactionStarted() | CompactionFinished() | Retry() | Notice():
+                self._remark(event)
+            case _:
+                return
+
+    def _remark(self, event: CompactionStarted | CompactionFinished | Retry | Notice) -> None:
+        match event:
+            case CompactionStarted():
+                self._line(f"• the context is nearly full: summing up {event.before} tokens", _BOLD)
+            case CompactionFinished():
+                done = event.after != event.before
+                told = f"{event.before} tokens became about {event.after}" if done else event.detail
+                self._line(f"  {told}")
             case Retry():
                 self._line(f"  {event.cause}; asking again ({event.attempt})", _YELLOW)
             case Notice():
                 self._line(f"  {event.level}: {event.text}", "" if event.level == "info" else _YELLOW)
-            case _:
-                return
 
     def finish(self, finished: TurnFinished, *, changed: list[str], summary: str) -> None:
         """The end of the run: why it ended, which files changed, the figures, the answer."""

@@ -1,6 +1,12 @@
 import pytest
 
-from agent.core.events import CheckFinished, StepFinished, ToolFinished, ToolStarted
+from agent.core.events import (
+    CheckFinished,
+    CompactionFinished,
+    StepFinished,
+    ToolFinished,
+    ToolStarted,
+)
 from agent.core.guide import Offer, SmallModelGuide, Surroundings
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
@@ -163,3 +169,11 @@ def test_a_check_that_passed_from_the_start_does_not_end_the_task() -> None:
     checked(one, passed=True)
     assert one.offer().blocks == ("b.py",)
     assert "finish" in (one.offer().tools or ())
+
+
+@pytest.mark.parametrize(("kept", "blocks"), [(True, ("a.py",)), (False, ())])
+def test_what_was_summed_up_has_to_be_read_again(kept: bool, blocks: tuple[str, ...]) -> None:
+    one = guide(mentioned=())
+    read(one, "b.py")
+    one.observe(CompactionFinished(before=9_000, after=2_000, summary="(Summed up.)", opening_kept=kept))
+    assert one.offer().blocks == blocks

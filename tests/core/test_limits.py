@@ -285,3 +285,14 @@ def test_last_step_cannot_be_given_away():
     shared = SharedLimits(10, 0)
     shared.check(at(9))
     assert (shared.share_of_steps(), shared.share_of_tokens()) == (0, None)
+
+
+def test_what_was_summed_up_may_be_looked_at_again():
+    guard = RepetitionGuard(allowed=2)
+    looking = call("read", path="a.py")
+    first = TurnState(steps=1, calls=(looking,), results={looking.id: "1\tx"})
+    assert guard.check(first) is None
+    again = TurnState(steps=2, calls=(looking,), results={looking.id: "1\tx"}, compactions=1)
+    assert guard.check(again) is None
+    again.steps = 3
+    assert guard.check(again) is not None

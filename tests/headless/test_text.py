@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from agent.core.events import (
     AssistantReplied,
     CheckFinished,
+    CompactionFinished,
+    CompactionStarted,
     Event,
     Notice,
     Prefill,
@@ -119,6 +121,16 @@ def test_no_event_steers_the_terminal(event: Event):
     text = Screen().show(event)
     assert "\\x1b[2J" in text
     assert not set(text) & set("\x1b\x07\x9b\x08\r\x00\u202e")
+
+
+def test_a_compaction_is_told_with_tokens_before_and_after():
+    screen = Screen()
+    screen.show(
+        CompactionStarted(before=9_000, automatic=True),
+        CompactionFinished(before=9_000, after=2_000, summary="(Summed up.)"),
+    )
+    told = screen.progress.getvalue()
+    assert told == "• the context is nearly full: summing up 9000 tokens\n  9000 tokens became about 2000\n"
 
 
 def test_the_answer_is_alone_on_its_stream():
