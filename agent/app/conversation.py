@@ -28,6 +28,7 @@ from agent.core.messages import SystemMessage
 from agent.core.tool import Tool, ToolContext
 from agent.core.turn import Conversation
 from agent.core.verifier import Verdict
+from agent.core.worklog import WorkLog
 from agent.headless.task import Task
 from agent.llm.client import ChatModel, Recover
 from agent.llm.probe import protocol_named
@@ -80,7 +81,7 @@ class Setting:
     """Where and with what a conversation takes place. `recover` brings back a server that crashed.
 
     `key_variables` are environment variables that commands of the model must not see. A conversation that
-    `goes_on` has `replies_before`, and is never begun afresh.
+    `goes_on` has `replies_before`, and is never begun afresh; `log` has what was done in it.
     """
 
     workspace: Path
@@ -97,6 +98,7 @@ class Setting:
     recover: Recover | None = None
     goes_on: bool = False
     replies_before: int = 0
+    log: WorkLog | None = None
 
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
@@ -170,6 +172,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         cancel=setting.cancel,
         extensions=extensions,
         goes_on=setting.goes_on,
+        log=setting.log,
         tools_of_skill=frozenset(rule.tool for rule in granted),
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )

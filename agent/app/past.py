@@ -5,20 +5,26 @@ from dataclasses import dataclass, field
 
 from agent.app.record import Record, RecordedConversation
 from agent.core.messages import Message, SystemMessage
+from agent.core.worklog import WorkLog
 from agent.session.formats import messages_from_events
 from agent.session.marks import marks_in
+from agent.session.replay import events_in
 from agent.session.transcript import history_record, last_reply_number, messages_in, with_results
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """`messages` are those of the earlier conversation; `recorded` of them are in the file word for word."""
+    """`messages` are those of the earlier conversation; `recorded` of them are in the file word for word.
+
+    `log` has what was done.
+    """
 
     goes_on: bool = False
     messages: tuple[Message, ...] = ()
     recorded: tuple[Message, ...] = ()
     marks: dict[int, int] = field(default_factory=dict)
     turns: int = 0
+    log: WorkLog = field(default_factory=WorkLog)
 
     @property
     def replies(self) -> int:
@@ -44,4 +50,5 @@ def past_of(old: tuple[Record, ...]) -> Past:
         recorded=tuple(recorded),
         marks=marks_in(old) if recorded else {},
         turns=sum(record.get("type") == "turn_started" for record in old),
+        log=WorkLog(events_in(old)),
     )

@@ -216,6 +216,7 @@ class UnattendedSession:
         self._job.output.show(event)
             goes_on=self._past.goes_on,
             replies_before=self._past.replies,
+            log=self._past.log,
         remark = self._speed.observe(event) if self._speed else None
         if remark is not None:
             self._emit(remark)

@@ -27,6 +27,7 @@ from agent.core.stats import StepStats
 from agent.core.tool import Access, Tool, ToolContext
 from agent.core.turn import TurnServices
 from agent.core.verifier import Verifier
+from agent.core.worklog import WorkLog
 from agent.headless.task import Task, protected_globs
 from agent.llm.client import ChatModel
 from agent.permissions.context import Mode
@@ -112,6 +113,7 @@ class Workbench:
     extensions: Extensions
     tools_of_skill: frozenset[str] = frozenset()
     goes_on: bool = False
+    log: WorkLog | None = None
     secrets: tuple[str, ...] = ()
 
     @property
@@ -124,7 +126,7 @@ class Workbench:
         guide = self.guide()
         shared = self._shared_limits(spent, steps)
         gate = self.extensions.guarded(self.gate)
-        compactor = compactor_for(self.model, self.settings, self.reply_tokens)
+        compactor = compactor_for(self.model, self.settings, self.reply_tokens, self.log)
         delegator = Delegator(
             model=self.model,
             tools=self.tools,
