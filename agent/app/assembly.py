@@ -26,6 +26,7 @@ from agent.app.protocols import tried_protocol
 from agent.app.record import SessionRecord, open_record
 from agent.app.serving import Serving
 from agent.app.turn_log import TurnLog
+from agent.app.warm import Warmth
 from agent.app.workbench import tool_environment
 from agent.config.load import LoadedSettings, find_project_root
 from agent.core.errors import UsageError
@@ -182,6 +183,11 @@ class _Opener:
             self.relay.emit,
             _trial,
         )
+        messages = self.record.conversation.messages
+        if messages:
+            await Warmth(serving, engine.endpoint).bring_back(messages)
+        else:
+            engine.warm_up()
         # Which variables hold keys depends on the profile.
         environment = tool_environment(serving.key_variables())
         self.gate.context = replace(self.gate.context, environment=environment)

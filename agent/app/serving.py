@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from agent.app.background import in_background
 from agent.app.carded import card_in_force
+from agent.app.early import states_folder
 from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError, ModelFileError, ServerError, UsageError
 from agent.core.events import ServerState
+from agent.core.private_folder import make_private_folder
 from agent.resources import (
     cache_folder,
     config_folder,
@@ -28,6 +30,7 @@ from agent.server.profile import KINDS_WITH_A_MODEL, ModelFile, Profile, Specula
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, Record, find_running, read_record, record_file
 from agent.server.remote import StillLoadingError, describe
+from agent.server.slot_states import folder_of
 
 if TYPE_CHECKING:
     from agent.server.caps import Capabilities
@@ -236,7 +239,17 @@ class Serving:
             command=self.command or EMBEDDED_COMMAND,
             capabilities=capabilities,
             degraded=self.degraded,
+            states_folder=self._states_folder(),
         )
+
+    def _states_folder(self) -> Path | None:
+        """Where the server may keep what its slots hold; without it is slower, but no reason not to start."""
+        if self.loaded.settings.server.state_mib == 0:
+            return None
+        try:
+            return make_private_folder(folder_of(states_folder(), self.fingerprint))
+        except OSError:
+            return None
 
     def capabilities(self) -> "Capabilities | None":
         """Of the llama-server that is to be started; None for the embedded engine."""

@@ -19,7 +19,9 @@ from agent.app.past import past_of
 from agent.app.protocols import tried_protocol
 from agent.app.record import Record, RecordedConversation
 from agent.app.rescue import Rescuer
+from agent.app.server_memory import looking_at, watch_of
 from agent.app.serving import Serving
+from agent.app.warm import Warmth, note_of
 from agent.app.watching import SpeedGuard, guard_for
 from agent.core.attempts import FRESH_ATTEMPT
 from agent.core.cancel import closing
@@ -36,8 +38,8 @@ from agent.core.events import (
     TurnReason,
     to_record,
 )
-from agent.core.stats import StepStats, total
 from agent.core.messages import SystemMessage
+from agent.core.stats import StepStats, total
 from agent.headless.figures import figures_line
 from agent.headless.jsonl import result_record
 from agent.headless.outcome import RunOutcome
@@ -49,6 +51,8 @@ from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore
 
 _LOOK_AT_THE_SERVER = "look at the server; what the run changed is kept, and `agent undo` takes it back"
+# The rate of a prompt of a few tokens says nothing about a long one.
+_TELLING_TOKENS = 32
 _TRANSIENT = frozenset(
     {"text_delta", "reasoning_delta", "tool_call_delta", "prefill", "tool_output", "server_state"}
 )
@@ -64,8 +68,8 @@ class UnattendedSession:
         self._job = job
         self._endpoint = endpoint
         self._store = store
-        self._ledger = SessionLedger(job.workspace, store.folder, report=self._warn)
         self._past = past_of(old)
+        self._ledger = SessionLedger(job.workspace, store.folder, report=self._warn)
         loop = asyncio.get_running_loop()
         watch = CommandWatch(
             self._ledger,
@@ -78,9 +82,12 @@ class UnattendedSession:
         self._outcome = RunOutcome()
         self._steps: list[StepStats] = []
         self._failure: AgentError | None = None
+        self._conversation: RecordedConversation | None = None
+        self._used_tokens = 0
         self._tidied = False
         self._branched = False
         self._speed: SpeedGuard | None = None
+        self._reuse = watch_of(job.serving, endpoint)
         self._plain: Serving | None = None
         self._rescuer = self._rescuer_of(job.serving)
 
@@ -104,7 +111,18 @@ class UnattendedSession:
         self._ledger.close()
         if self._plain is not None and (problem := await self._plain.release(self._endpoint)):
             self._warn(problem)
-        return await self._conclude(finished)
+        code = await self._conclude(finished)
+        await self._keep()
+        return code
+
+    async def _keep(self) -> None:
+        """What the server has read of this conversation is kept for whoever goes on with it; see docs."""
+        rates = [step.prefill_rate for step in self._steps if step.prompt_tokens >= _TELLING_TOKENS]
+        rate = rates[-1] if rates else None
+        if self._conversation is not None:
+            warmth = Warmth(self._plain or self._job.serving, self._endpoint)
+            messages = self._conversation.messages
+            await warmth.keep_session(self._store.folder, messages, tokens=self._used_tokens, rate=rate)
 
     async def _converse(self) -> None:
         job = self._job
@@ -118,9 +136,15 @@ class UnattendedSession:
             await start_branch(job.workspace, job.request.branch)
             self._branched = True
             self._emit(Notice(text=f"on the new branch {job.request.branch}"))
-        conversation = await job.in_time(open_conversation(job.task, self._setting(protocol), self._emit))
         if self._past.goes_on:
             await asyncio.to_thread(self._ledger.begin_turn, self._past.turns + 1)
+        conversation = await job.in_time(open_conversation(job.task, self._setting(protocol), self._emit))
+        warmth = Warmth(job.serving, self._endpoint, self._emit)
+        note = note_of(job.workspace, job.request.profile)
+        if self._past.goes_on:
+            await job.in_time(warmth.bring_back(self._past.recorded))
+        else:
+            await job.in_time(warmth.read_head(conversation.head, job.early, note))
         # After the check, whose by-products are not the run's work; meanwhile the first request is under way.
         inspecting = asyncio.ensure_future(inspect(job.workspace))
         try:
@@ -134,10 +158,13 @@ class UnattendedSession:
         finally:
             inspecting.cancel()
             await conversation.close()
+            self._used_tokens = conversation.bench.model.used_tokens
+            await warmth.leave_note(note)
 
     def _begin(self, system: SystemMessage) -> RecordedConversation:
         """The conversation of one attempt, each message of it on disk before the next request."""
-        return self._past.begin(system, self._store.append)
+        self._conversation = self._past.begin(system, self._store.append)
+        return self._conversation
 
     async def _go_plain(self, conversation: OpenConversation, protocol: str) -> None:
         """Between two attempts: a server without the draft, if drafting turned out not to pay."""
@@ -161,6 +188,7 @@ class UnattendedSession:
     def _moved(self, serving: Serving, endpoint: Endpoint) -> None:
         """Another server answers from now on; it is looked after at the end."""
         self._endpoint, self._plain = endpoint, serving
+        self._reuse.moved(looking_at(serving, endpoint))
         if serving.degraded:
             self._speed = None  # there is no draft any more that could be to blame
         self._store.hide(endpoint.api_key)
@@ -204,6 +232,9 @@ class UnattendedSession:
             deadline=self._job.deadline,
             cancel=self._job.cancel,
             recover=self._rescuer,
+            goes_on=self._past.goes_on,
+            replies_before=self._past.replies,
+            log=self._past.log,
         )
 
     def _emit(self, event: Event) -> None:
@@ -214,12 +245,9 @@ class UnattendedSession:
         if event.type not in _TRANSIENT:
             self._store.append(to_record(event))
         self._job.output.show(event)
-            goes_on=self._past.goes_on,
-            replies_before=self._past.replies,
-            log=self._past.log,
-        remark = self._speed.observe(event) if self._speed else None
-        if remark is not None:
-            self._emit(remark)
+        for remark in (self._speed.observe(event) if self._speed else None, self._reuse.observe(event)):
+            if remark is not None:
+                self._emit(remark)
         if isinstance(event, Prefill | AssistantReplied):
             self._tidy_once()
 
