@@ -68,7 +68,10 @@ async def _names(given: str, context: ToolContext) -> tuple[list[str], str]:
         return [base], base
     prefix = "" if base == "." else f"{base}/"
     listed = await list_files(path, context.environment)
-    names = [prefix + name for name in listed if language_of(name)]
+    sources = [prefix + name for name in listed if language_of(name)]
+    names = [name for name in sources if context.may_read(context.workspace / name)]
+    if sources and not names:
+        raise RefusalError(f"None of the sources in {base} may be read (permissions).")
     if not names:
         raise RefusalError(f"There are no {' '.join(ENDINGS)} files in {base}. Use glob and search.")
     # What is near the top comes first, where not everything can be read.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
@@ -16,6 +16,7 @@ from tools._text.paths import RefusalError, reason, resolve, shown
 from tools._text.truncation import readable
 
 if TYPE_CHECKING:
+    from tools._find.permitted import Permitted
     from tools._find.search import Hit, Search
 
 MAX_MATCHES = 100
@@ -46,8 +47,9 @@ class SearchTool:
                 raise RefusalError("pattern is empty. Give the text to look for.")
             if "\0" in params.pattern:
                 raise RefusalError("pattern contains a zero byte, which no text has. Leave it out.")
-            search, prefix = _prepared(params, context)
-            return await _answer(params.pattern, search, prefix)
+            search, prefix, permitted = _prepared(params, context)
+            result = await _answer(params.pattern, search, prefix)
+            return replace(result, model_text=result.model_text + await permitted.note(context.environment))
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
         except OSError as error:
@@ -76,8 +78,9 @@ class _Lines:
         return presentable("\n".join(self.lines) or "no matches") + self.note
 
 
-def _prepared(params: SearchParams, context: ToolContext) -> tuple["Search", str]:
-    """The search, and what to put before its file names so that they start at the workspace."""
+def _prepared(params: SearchParams, context: ToolContext) -> tuple["Search", str, "Permitted"]:
+    """The search, what to put before its file names so that they start at the workspace, and its files."""
+    from tools._find.permitted import Permitted
     from tools._find.search import Search
 
     given, name_pattern = params.path or ".", params.glob or ""
@@ -88,15 +91,18 @@ def _prepared(params: SearchParams, context: ToolContext) -> tuple["Search", str
         require_file(context.workspace, path)
     folder, name = (path, None) if is_folder(path) else (path.parent, path.name)
     base = shown(context.workspace, folder)
+    # A file that was named has been judged, and there are no others.
+    may_read = context.may_read if name is None else lambda path: True
+    permitted = Permitted(folder, _acceptor("" if name else name_pattern), may_read, only=name)
     search = Search(
         folder=folder,
         name=name,
-        accepts=_acceptor("" if name else name_pattern),
+        accepts=permitted.accepts,
         environment=context.environment,
         most_per_file=MAX_MATCHES + 1,
         seconds=SECONDS,
     )
-    return search, "" if base == "." else f"{base}/"
+    return search, "" if base == "." else f"{base}/", permitted
 
 
 def _acceptor(name_pattern: str) -> Callable[[str], bool]:

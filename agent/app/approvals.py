@@ -14,8 +14,9 @@ from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, T
 from agent.core.executor import GateDecision
 from agent.core.handle import Answer, SessionMode
 from agent.core.tool import Tool, ToolContext, ToolResult
-from agent.permissions.gate import Decision, decide
+from agent.permissions.gate import Decision, decide, may_read
 from agent.permissions.rules import Rule, Rules, parse_rule
+from agent.permissions.unreadable import unreadable_places
 from agent.sandbox.commands import Sandbox
 
 KeepRule = Callable[[str], Awaitable[Path]]
@@ -45,11 +46,15 @@ class PersonGate:
     _asked: int = 0
     _call_id: str = ""
 
+    def __post_init__(self) -> None:
+        self.context = replace(self.context, may_read=self.may_read)
+
     def confine(self, sandbox: Sandbox, *, auto_allow: bool) -> None:
         """Runs commands in `sandbox`; `auto_allow` asks about fewer of them where it is in force."""
         self._sandbox = sandbox
         self._auto_allow = auto_allow
         self.context = replace(self.context, confinement=sandbox)
+        sandbox.unreadable = lambda: unreadable_places(self.rules, self.workspace)
 
     def release(self) -> None:
         """Removes what the sandbox kept for its commands. For the end of a session."""
@@ -97,6 +102,10 @@ class PersonGate:
             diffs=preview.diffs if preview is not None else (),
         )
         return await self._settled(request.request_id, await self._ask(request))
+
+    def may_read(self, path: Path) -> bool:
+        """Whether a file may be read without a question, for a tool that reads many. Holds at once."""
+        return may_read(path, workspace=self.workspace, mode=self.mode, rules=self.rules)
 
     def _decision(self, tool: Tool, arguments: Mapping[str, Any], *, confined: bool = False) -> Decision:
         return decide(

@@ -1,7 +1,7 @@
 """Gathers what the first message of a task shows: the listing, the files that the task names, the check."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -31,8 +31,19 @@ class Briefing:
         return first_message(task.text, files=self.files, listing=self.listing, baseline=baseline)
 
 
-def gather(task: Task, workspace: Path, *, context_tokens: int, attach: bool) -> Briefing:
-    """Looks at the workspace. May start a git process, so call it in a thread."""
+def gather(
+    task: Task,
+    workspace: Path,
+    *,
+    context_tokens: int,
+    attach: bool,
+    may_read: Callable[[Path], bool] = lambda path: True,
+) -> Briefing:
+    """Looks at the workspace. May start a git process, so call it in a thread.
+
+    Args:
+        may_read: whether the permissions let a file be read; what they do not is not shown.
+    """
     listing = list_files(workspace, _LISTED_FILES)
     named = find_mentioned_files(task.text, workspace)
     shown = list(dict.fromkeys([*named, *find_mentioned_files(task.check or "", workspace)]))
@@ -42,7 +53,7 @@ def gather(task: Task, workspace: Path, *, context_tokens: int, attach: bool) ->
     return Briefing(
         listing=tuple(listing),
         mentioned=tuple(path.relative_to(workspace).as_posix() for path in named),
-        files=tuple(_attached(dict.fromkeys(shown), workspace, budget)) if attach else (),
+        files=tuple(_attached(filter(may_read, dict.fromkeys(shown)), workspace, budget)) if attach else (),
     )
 
 

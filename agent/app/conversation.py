@@ -36,6 +36,7 @@ from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
 from agent.permissions.gate import decide
 from agent.permissions.rules import Rule, parse_rules
+from agent.permissions.unreadable import unreadable_places
 from agent.resources import cache_folder, config_folder, state_folder
 from agent.sandbox.commands import Sandbox
 from agent.server.profile import Profile
@@ -133,18 +134,20 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     tools = extensions.with_tools(mcp.with_tools(built_in))
     protocol = protocol_named(setting.protocol, tools)
     verifier = _check(task, setting, environment, sandbox)
+    gate = _gate(task, setting)
+    sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
     gathering = asyncio.to_thread(
         gather,
         task,
         setting.workspace,
         context_tokens=setting.endpoint.context_tokens,
         attach=profile.model_card.attach_mentioned_files,
+        may_read=gate.may_read,
     )
     baseline, briefing = await asyncio.gather(_baseline(verifier, emit), gathering)
     shown = tuple(setting.workspace / file.path for file in briefing.files)
     for path in shown:
         setting.ledger.record(path)
-    gate = _gate(task, setting)
     gate.confined = settings.sandbox.auto_allow and await sandbox.in_force()
     gate.rules += tool_rules(extensions.shelf) + mcp.rules + subagent_rules(helped)
     extensions.shelf.grant = gate.grant
@@ -157,7 +160,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         card=profile.model_card,
         tools=tools,
         gate=gate,
-        context=_tool_context(setting, environment, sandbox),
+        context=replace(_tool_context(setting, environment, sandbox), may_read=gate.may_read),
         ledger=setting.ledger,
         model=model_for(
             setting,

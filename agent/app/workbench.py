@@ -31,7 +31,7 @@ from agent.core.worklog import WorkLog
 from agent.headless.task import Task, protected_globs
 from agent.llm.client import ChatModel
 from agent.permissions.context import Mode
-from agent.permissions.gate import Decision, decide, exact_shell_rule
+from agent.permissions.gate import Decision, decide, exact_shell_rule, may_read
 from agent.permissions.rules import Rule, Rules, parse_rules
 from agent.server.profile import ModelCard
 from agent.session.ledger import SessionLedger
@@ -60,6 +60,10 @@ class RuleGate:
     def may_change(self, path: str) -> bool:
         """Whether the rules let a file in the workspace be written."""
         return self._decision("write", "write", {"path": path}).verdict == "allow"
+
+    def may_read(self, path: Path) -> bool:
+        """Whether a file may be read, for a tool that reads many."""
+        return may_read(path, workspace=self.workspace, mode=self.mode, rules=self.rules)
 
     def _decision(self, tool: str, access: Access, arguments: Mapping[str, Any]) -> Decision:
         return decide(

@@ -81,7 +81,8 @@ class ToolContext:
     environment for child processes; `confinement` keeps those of the model in. `delegate` is None where there
     are no sub-agents. `is_in_view` says of a file's name and the numbered lines that `read` shows of it,
     whether the model has all of them before it already. `cache_folder` keeps what can be made again, None =
-    nothing is kept.
+    nothing is kept. `may_read` says of a file below a folder that a call names whether the permissions let it
+    be read without a question; a tool that reads many files leaves out the others.
     """
 
     workspace: Path
@@ -94,6 +95,7 @@ class ToolContext:
     delegate: Delegate | None = None
     is_in_view: Callable[[str, str], bool] = lambda name, text: False
     cache_folder: Path | None = None
+    may_read: Callable[[Path], bool] = lambda path: True
 
 
 class CallsAnother(Protocol):

@@ -41,13 +41,15 @@ class Circumstances:
 class Finding:
     """A verdict about one part of a call.
 
-    `rule` is the person's rule behind it, `suggestion` one that would allow it.
+    `rule` is the person's rule behind it, `suggestion` one that would allow it. `blind`: what is used is only
+    known when the line runs, so any rule about files may be about it.
     """
 
     verdict: Verdict
     reason: str
     rule: Rule | None = None
     suggestion: str | None = None
+    blind: bool = False
 
     def suggesting(self, suggestion: str) -> "Finding":
         return replace(self, suggestion=suggestion) if self.suggestion is not None else self

@@ -79,7 +79,7 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def path_candidates(text: str) -> Iterator[str]:
-    """The parts of an argument that a program could take for a path: `x`, `--option=x`, `-ox`, `a:x`."""
+    """The parts of an argument that a program could take for a path: `x`, `--opt=x`, `-ox`, `a:x`, `@x`."""
     if _URL.fullmatch(text):
         return
     pieces = {text} if not text.startswith("-") else set()
@@ -88,5 +88,5 @@ def path_candidates(text: str) -> Iterator[str]:
     if re.match(r"-[A-Za-z]", text):
         pieces.add(text[2:])
     for piece in list(pieces):
-        pieces.update(re.split(r"[:,=]", piece))
+        pieces.update(re.split(r"[:,=@]", piece))
     yield from sorted(piece for piece in pieces if piece)

@@ -15,7 +15,7 @@ from agent.core.tool import Access
 from agent.permissions.context import Circumstances, Finding, Mode, from_rule, judge_path, worst
 from agent.permissions.rules import PATH_TOOLS, Rules, Verdict, exact_shell_rule
 
-__all__ = ["Decision", "decide", "exact_shell_rule"]
+__all__ = ["Decision", "decide", "exact_shell_rule", "may_read"]
 
 _PATH_KEYS = ("path", "file_path", "file", "filename", "folder", "directory", "dir", "root", "cwd")
 _LIST_KEYS = ("paths", "files")
@@ -73,6 +73,21 @@ def decide(
     else:
         finding = _judge_other_tool(tool_name, access, arguments, around)
     return _conclude(finding, tool_name, subject, around)
+
+
+def may_read(
+    path: Path,
+    *,
+    workspace: Path,
+    mode: Mode,
+    rules: Rules,
+) -> bool:
+    """Whether the tool `read` may be used on a file without a question; `decide` for many files.
+
+    What is protected is protected from writing, so it makes no difference here.
+    """
+    around = Circumstances(Path(workspace), mode, rules, headless=True)
+    return judge_path(around.locate(str(path)), "read", "read", around).verdict == "allow"
 
 
 def _judge_shell(command: str, around: Circumstances) -> Finding:

@@ -4,19 +4,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agent.core.errors import UsageError
+from agent.core.tool import Access
+from agent.permissions.below import Below
 from agent.permissions.context import Circumstances, Finding, allowed, from_rule, judge_path, worst
 from agent.permissions.destructive import objection
 from agent.permissions.environment import is_dangerous, is_harmless, names_search_path
 from agent.permissions.expand import expand_globs, path_candidates
+from agent.permissions.folder_reads import folder_read, reads_a_pipe
 from agent.permissions.folders import Folders, possible_folders
 from agent.permissions.forms import SYSTEM_FOLDERS, other_forms, without_system_folder
+from agent.permissions.named import WRITERS, NamedFiles, doubted_reading
 from agent.permissions.options import NotUnderstoodError, options, parse
 from agent.permissions.patterns import Match
 from agent.permissions.readonly import read_only
 from agent.permissions.rules import Rule, parse_rule, suggest_for_command
 from agent.permissions.runners import check_runner
 from agent.permissions.shell import analyse
-from agent.permissions.words import Assignment, Redirection, Script, SimpleCommand, Word, names
+from agent.permissions.words import Assignment, Redirection, Script, SimpleCommand, Word
 from agent.permissions.wrappers import TRANSPARENT
 
 _FILE_MAKERS = {
@@ -24,9 +28,6 @@ _FILE_MAKERS = {
     "touch": options("acm", "", "no-create"),
     "tee": options("a", "", "append"),
 }
-_WRITERS = names("tee cp mv rm ln touch mkdir rmdir chmod chown install truncate sed patch rsync tar unzip")
-
-
 ONLY_READS = "it only reads"
 _PLAIN_REASONS = frozenset({ONLY_READS, "it is a pipe"})
 
@@ -39,13 +40,7 @@ def judge_line(command: str, around: Circumstances) -> Finding:
     findings = _Line(script, around).findings()
     whole = around.rules.allowing_line(command)
     if whole is not None:
-        is_this_line = whole.argument is not None
-        findings = [
-            from_rule(whole)
-            if finding.verdict == "ask" and (finding.rule is None or (is_this_line and _is_doubt(finding)))
-            else finding
-            for finding in findings
-        ]
+        findings = [_lifted(finding, whole, around) for finding in findings]
     decisive = worst(findings)
     if decisive.verdict == "allow":
         return _most_telling(findings or [decisive])
@@ -59,6 +54,17 @@ def judge_line(command: str, around: Circumstances) -> Finding:
     return Finding("ask", decisive.reason, None, suggestion if _can_be_written(suggestion) else None)
 
 
+def _lifted(finding: Finding, whole: Rule, around: Circumstances) -> Finding:
+    """What is left of a question where a rule is word for word the line, or about every command."""
+    if finding.verdict != "ask":
+        return finding
+    is_this_line = whole.argument is not None
+    if finding.rule is not None:
+        return from_rule(whole) if is_this_line and _is_doubt(finding) else finding
+    doubted = doubted_reading(around) if finding.blind and not is_this_line else None
+    return from_rule(doubted, uncertain=True) if doubted is not None else from_rule(whole)
+
+
 def _can_be_written(suggestion: str | None) -> bool:
     """A line with an open quote, say, cannot be the text of a rule."""
     try:
@@ -70,7 +76,7 @@ def _can_be_written(suggestion: str | None) -> bool:
 
 def _is_doubt(finding: Finding) -> bool:
     """Whether it is only a deny or ask rule that may fit, not one that does."""
-    return finding.reason.startswith("whether the ")
+    return finding.reason.startswith("whether the ") and finding.reason.endswith(" fits is not known")
 
 
 class _Line:
@@ -84,6 +90,7 @@ class _Line:
         self.writes_files = any(redirection.writes for redirection in script.redirections) or any(
             command.name in _FILE_MAKERS for command in script.commands
         )
+        self.named = NamedFiles(around, self.folders.possible)
         self.given = [(rule, analyse(rule.argument or "")) for rule in around.rules.verbatim_rules()]
         self.rule_of: dict[int, Rule] = {}
 
@@ -95,18 +102,18 @@ class _Line:
         if self.script.has_function:
             findings.append(self._function())
         if self.folders.problem is not None:
-            findings.append(self._ask(self.folders.problem))
+            findings.append(self._ask(self.folders.problem, blind=True))
         return findings
 
-    def _ask(self, reason: str, command: SimpleCommand | None = None) -> Finding:
+    def _ask(self, reason: str, command: SimpleCommand | None = None, *, blind: bool = False) -> Finding:
         suggestion = self.line_rule if command is None else suggest_for_command(command, self.script)
-        return Finding("ask", reason, suggestion=suggestion)
+        return Finding("ask", reason, suggestion=suggestion, blind=blind)
 
     def _doubt(self, doubt: str) -> Finding:
         if self.around.mode == "plan":
             return Finding("deny", f"plan mode only reads, and this may do more: {doubt}")
         rule = self.around.rules.restricts_commands()
-        return from_rule(rule, uncertain=True) if rule is not None else self._ask(doubt)
+        return from_rule(rule, uncertain=True) if rule is not None else self._ask(doubt, blind=True)
 
     def _function(self) -> Finding:
         reason = "it defines a function, which can stand for any command"
@@ -131,14 +138,27 @@ class _Line:
             return Finding("deny", f"plan mode only reads: {'; '.join(command.doubts) or problem}")
         rule = self._allowing_rule(index, command, found[0] if found is not None else None)
         if rule is not None:
-            return from_rule(rule)
+            restricted = self.named.restricted(command, words, reading, given=rule.verbatim)
+            return worst((from_rule(rule), *restricted, *self._below(words, by_secrets=False)))
         if command.doubts:
             return self._ask("; ".join(command.doubts), command)
         if is_wrapper:
             return allowed(f"{command.name} only starts the command after it")
         if reading is not None:
-            return self._paths(command, reading, ONLY_READS)
+            below = worst(self._below(words)).suggesting(suggest_for_command(command, self.script))
+            return worst((self._paths(command, reading, ONLY_READS), below))
         return self._changing(command, words, problem)
+
+    def _below(self, words: Sequence[Word], *, by_secrets: bool = True) -> list[Finding]:
+        """What is to be said about files of folders that a command reads as a whole."""
+        read = folder_read(words)
+        if read is None or (not read.roots and reads_a_pipe(words, self.script)):
+            return []
+        looks = [Below(read, folder, self.around) for folder in self.folders.possible]
+        findings = [finding for look in looks for finding in look.by_rules()]
+        if by_secrets:
+            findings += [finding for look in looks for finding in look.by_secrets()]
+        return findings
 
     def _allowing_rule(self, index: int, command: SimpleCommand, found: Rule | None) -> Rule | None:
         """The rule that allows the command, by itself or as a part of what another rule allows."""
@@ -175,7 +195,9 @@ class _Line:
         if reason is not None:
             return self._ask(f"{command.name}: {reason}", command)
         program = self._program_file(command)
-        return worst((program, self._arguments(command, words[1:], "mode auto allows it", "write")))
+        arguments = self._arguments(command, words[1:], "mode auto allows it", "read", "write")
+        below = worst(self._below(words)).suggesting(suggest_for_command(command, self.script))
+        return worst((program, arguments, below))
 
     def _program_file(self, command: SimpleCommand) -> Finding:
         """A program that is named by its path has to be the system's or the workspace's."""
@@ -192,7 +214,7 @@ class _Line:
         return self._paths(command, paths, "it makes files in the workspace", access="write")
 
     def _paths(
-        self, command: SimpleCommand, paths: Iterable[Word], reason: str, access: str = "read"
+        self, command: SimpleCommand, paths: Iterable[Word], reason: str, access: Access = "read"
     ) -> Finding:
         """Judges words that are paths, in every folder that the command may run in."""
         findings = [allowed(reason)]
@@ -201,21 +223,23 @@ class _Line:
                 continue
             if word.literal is None:
                 return self._ask(f"which files {word.source} stands for is only known when it runs", command)
-            findings += self._places(word.literal, "write" if access == "write" else "read")
+            findings += self._places(word.literal, access)
         if command.name == "git" and self._meets_hidden_repository():
             findings.append(
                 self._ask("git may take its settings from a folder that is not the workspace's own")
             )
         return worst(findings).suggesting(suggest_for_command(command, self.script))
 
-    def _places(self, text: str, access: str) -> list[Finding]:
-        tool = "write" if access == "write" else "read"
+    def _places(self, text: str, *accesses: Access) -> list[Finding]:
         return [
-            judge_path(self.around.locate(text, folder), tool, tool, self.around)
+            judge_path(self.around.locate(text, folder), access, access, self.around)
             for folder in self.folders.possible
+            for access in accesses
         ]
 
-    def _arguments(self, command: SimpleCommand, words: Iterable[Word], reason: str, access: str) -> Finding:
+    def _arguments(
+        self, command: SimpleCommand, words: Iterable[Word], reason: str, *accesses: Access
+    ) -> Finding:
         """Judges words of which some may be paths."""
         findings = [allowed(reason)]
         for word in words:
@@ -225,12 +249,12 @@ class _Line:
                 return self._ask(f"what {word.source} becomes is only known when it runs", command)
             for text in path_candidates(word.literal):
                 place = self.around.locate(text)
-                if place.protected and command.name not in _WRITERS:
+                if place.protected and command.name not in WRITERS:
                     findings.append(self._ask(f"{text} belongs to git or to the agent's own settings"))
                 elif place.is_root and command.name in {"rm", "mv"}:
                     findings.append(self._ask("it removes or moves the workspace itself"))
                 else:
-                    findings += self._places(text, access)
+                    findings += self._places(text, *accesses)
         return worst(findings).suggesting(suggest_for_command(command, self.script))
 
     def _redirection(self, redirection: Redirection) -> Finding:
@@ -246,7 +270,9 @@ class _Line:
         if text is None:
             if redirection.writes and self.around.mode == "plan":
                 return Finding("deny", f"plan mode only reads, and this writes {source}")
-            return self._ask(f"where the redirection to {source} leads is only known when it runs")
+            return self._ask(
+                f"where the redirection to {source} leads is only known when it runs", blind=True
+            )
         return worst(self._places(text, "write" if redirection.writes else "read"))
 
     def _assignment(self, assignment: Assignment) -> Finding:

@@ -36,6 +36,15 @@ class PathPattern:
         _, resolved = _path_regexes(self.text, str(workspace))
         return resolved.fullmatch(place.real) is not None
 
+    def start(self, workspace: Path) -> Path:
+        """The folder that all files of the pattern lie in, or the one file; links are not resolved."""
+        return Path(_parts(self.text, str(workspace))[0])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is one file, or all below one folder."""
+        return "/" in self.text and not WILDCARDS & set(self.text.removesuffix("/").removesuffix("/**"))
+
     def touches(self, place: Place, workspace: Path) -> bool:
         """Whether the file could be meant, under any of its names and in any case."""
         return any(
@@ -48,6 +57,16 @@ class PathPattern:
 @lru_cache(maxsize=512)
 def _path_regexes(pattern: str, workspace: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Regular expressions for the path as written and with the symbolic links of its fixed part resolved."""
+    prefix, rest = _parts(pattern, workspace)
+    written, resolved = (
+        re.compile(re.escape(folder.rstrip("/")) + _glob_regex("/" + rest if rest else ""), re.DOTALL)
+        for folder in (prefix, os.path.realpath(prefix))
+    )
+    return written, resolved
+
+
+def _parts(pattern: str, workspace: str) -> tuple[str, str]:
+    """The path before the first wildcard, and the pattern of what is below it."""
     if pattern.endswith("/"):
         pattern += "**"
     if pattern == "~" or pattern.startswith("~/"):
@@ -57,13 +76,7 @@ def _path_regexes(pattern: str, workspace: str) -> tuple[re.Pattern[str], re.Pat
         pattern = f"**/{pattern}"
     parts = pattern.strip("/").split("/")
     fixed = next((index for index, part in enumerate(parts) if WILDCARDS & set(part)), len(parts))
-    prefix = os.path.normpath("/".join((base, *parts[:fixed])) or "/")
-    rest = "/".join(parts[fixed:])
-    written, resolved = (
-        re.compile(re.escape(folder.rstrip("/")) + _glob_regex("/" + rest if rest else ""), re.DOTALL)
-        for folder in (prefix, os.path.realpath(prefix))
-    )
-    return written, resolved
+    return os.path.normpath("/".join((base, *parts[:fixed])) or "/"), "/".join(parts[fixed:])
 
 
 def _glob_regex(pattern: str) -> str:

@@ -40,7 +40,7 @@ _LOG = options(
 )
 _DIFF_TREE = options("puRabwWzsrtmcMCBU", "SG", f"{_DIFF_FLAGS} no-commit-id root stdin", _DIFF_VALUES)
 _REV_LIST = options("n", "", f"{_LOG_FLAGS} count objects", _LOG_VALUES, numbers=True)
-_SUBCOMMANDS: dict[str, Options] = {
+GIT_COMMANDS: dict[str, Options] = {
     "blame": options(
         flags="bcflnpsteMCw",
         values="L",
@@ -146,9 +146,9 @@ def read_only_git(arguments: Sequence[Word]) -> tuple[Word, ...]:
         if tuple(word.literal for word in rest) not in _LISTING[name]:
             raise NotUnderstoodError(f"git {name} with these arguments may do more than reading")
         return tuple(folders)
-    if name not in _SUBCOMMANDS:
+    if name not in GIT_COMMANDS:
         raise NotUnderstoodError(f"git {name} is not in the list of git commands that only read")
-    given = parse(rest, _SUBCOMMANDS[name])
+    given = parse(rest, GIT_COMMANDS[name])
     operands = given.operands
     if name == "branch" and operands and "list" not in given.given:
         raise NotUnderstoodError("git branch with a name makes a branch")
@@ -162,6 +162,8 @@ def read_only_git(arguments: Sequence[Word]) -> tuple[Word, ...]:
 def _paths_in(word: Word) -> tuple[Word, ...]:
     """A revision, a path, or `REVISION:PATH`."""
     text = word.literal or ""
+    if re.match(r":(!|\^|\(exclude\))", text):
+        return ()  # what it names is left out
     if ":" in text and not text.startswith(":"):
         return (plain_word(re.sub(r"^[^:]*:", "", text) or "."),)
     if text.startswith(":"):

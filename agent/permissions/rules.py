@@ -83,6 +83,17 @@ class Rules:
             if rule.covers_tool(tool, access) and not rule.command and _fits_path(rule, place, workspace)
         )
 
+    def about_files(self, access: Access) -> tuple[Rule, ...]:
+        """The deny and ask rules about reading or writing files, the strictest first."""
+        found = (
+            rule
+            for rule in self.rules
+            if rule.verdict != "allow"
+            and not (rule.is_about_everything or rule.command)
+            and rule.covers_tool(access, access)
+        )
+        return tuple(sorted(found, key=lambda rule: _ORDER.index(rule.verdict)))
+
     def for_command(
         self, command: SimpleCommand, forms: Sequence[Sequence[Word]]
     ) -> tuple[Rule, Match] | None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from agent.sandbox.policy import UNSET_VARIABLES, Policy, temporary_folders
 
+CLOSED_NAME = "closed"
+"""Beside the empty file: one that nobody may read, and root finds empty."""
 _DEVICES = ("nvidia*", "kfd", "dri")
 _IN_RUN = ("/run/current-system", "/run/opengl-driver", "/run/wrappers", "/run/host")
 _ROOT_KEEPS = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
@@ -88,11 +90,20 @@ def _mounts(policy: Policy, readable: Sequence[Path], empty_file: Path) -> list[
         steps[path] = ["--dev-bind" if path.is_relative_to("/dev") else "--bind", str(path), str(path)]
     for path in policy.kept:
         steps[path] = ["--ro-bind", str(path), str(path)]
+    for path in policy.unreadable:
+        steps[path] = _closed(path, empty_file)
     ordered = sorted(steps, key=lambda path: len(path.parts))
     sealed = [
         word for path in empty if path not in policy.all_writable for word in ("--remount-ro", str(path))
     ]
     return [word for path in ordered for word in steps[path]] + sealed
+
+
+def _closed(path: Path, empty_file: Path) -> list[str]:
+    """Without rights rather than empty: git, say, must not take it for an emptied file or folder."""
+    if path.is_dir():
+        return ["--perms", "0000", "--tmpfs", str(path), "--remount-ro", str(path)]
+    return ["--ro-bind", str(empty_file.with_name(CLOSED_NAME)), str(path)]
 
 
 def _devices() -> Iterator[str]:

@@ -46,6 +46,8 @@ class Sandbox:
         demand: `auto` confines where it works, `required` refuses commands where it does not.
         network: whether the network may be used, asked before each command.
         cache: file for what was found out; None keeps nothing.
+        unreadable: files and folders of the workspace that rules keep from being read, asked before each
+            command.
     """
 
     wishes: Wishes
@@ -53,6 +55,7 @@ class Sandbox:
     network: Callable[[], bool]
     cache: Path | None = None
     find: Callable[[], Probed] | None = None
+    unreadable: Callable[[], tuple[Path, ...]] = tuple
     _found: Probed | None = field(default=None)
     _folder: Path | None = field(default=None)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -106,7 +109,7 @@ class Sandbox:
         from agent.sandbox.find import wrapped
 
         folder = self._temporary()
-        policy = policy_for(self.wishes, folder / "tmp", network=self.network())
+        policy = policy_for(self.wishes, folder / "tmp", network=self.network(), unreadable=self.unreadable())
         return wrapped(found, policy, arguments, empty_file=folder / "empty", outlives=outlives)
 
     def _temporary(self) -> Path:
@@ -116,6 +119,7 @@ class Sandbox:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         (self._folder / "tmp" / "var").mkdir(parents=True, exist_ok=True)
         (self._folder / "empty").touch(mode=0o444, exist_ok=True)
+        (self._folder / "closed").touch(mode=0o000, exist_ok=True)
         return self._folder
 
 

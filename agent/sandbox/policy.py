@@ -44,6 +44,7 @@ class Policy:
         workspace: may be changed, as may be all of `writable`.
         kept: may be read and not changed, although they lie in something that may be.
         hidden: look empty or are not there.
+        unreadable: lie in something that may be changed, and can neither be read nor changed.
         readable: may be read although they lie in something hidden or in the system's temporary folder.
         temporary: a folder of the session's own that takes the place of `/tmp`.
         network: whether the network may be used.
@@ -54,6 +55,7 @@ class Policy:
     writable: tuple[Path, ...] = ()
     kept: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    unreadable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     temporary: Path
     network: bool
@@ -83,8 +85,8 @@ class Wishes:
     readable: tuple[Path, ...] = ()
 
 
-def policy_for(wishes: Wishes, temporary: Path, *, network: bool) -> Policy:
-    """What the wishes come to on this machine, now."""
+def policy_for(wishes: Wishes, temporary: Path, *, network: bool, unreadable: Iterable[Path] = ()) -> Policy:
+    """What the wishes come to on this machine, now. `unreadable` is what rules keep from being read."""
     workspace = Path(os.path.realpath(wishes.workspace))
     git = git_folders(workspace)
     roots = () if git.root in (None, workspace) else (git.root,)
@@ -95,6 +97,7 @@ def policy_for(wishes: Wishes, temporary: Path, *, network: bool) -> Policy:
         writable=_without({workspace}, _real((*git.writable, *wishes.writable))),
         kept=_real(_kept(workspace, git)),
         hidden=_without({workspace}, hidden),
+        unreadable=tuple(path for path in _real(unreadable) if workspace in path.parents),
         readable=_real((*wishes.readable, *_programs(wishes.environment), *roots)),
         temporary=Path(os.path.realpath(temporary)),
         network=network,

@@ -37,6 +37,7 @@ def seatbelt_profile(policy: Policy) -> str:
             for path in (*policy.all_writable, policy.temporary)
         ),
         *(f"(deny file-read* file-write* {_below(path)})" for path in _hidden_inside(policy)),
+        *(f"(deny file-read* file-write* {_below(path)})" for path in policy.unreadable),
         *(f"(deny file-write* {_below(path)})" for path in policy.kept),
         f"(allow file-write-data {' '.join(f'(literal {_quoted(name)})' for name in _DEVICES)})",
         "(allow network*)" if policy.network else "(deny network*)",
