@@ -14,6 +14,7 @@ from agent.app.glance import RepoGlance
 from agent.app.keeper import EngineKeeper
 from agent.app.mcp import McpServers
 from agent.app.outbox import Outbox
+from agent.app.prompt_head import CHANGED_TOOLS, head_in, head_of, head_record
 from agent.app.record import SessionRecord
 from agent.app.server_memory import looking_at
 from agent.app.serving import Serving
@@ -81,7 +82,7 @@ class LiveSession:
 
     `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
     services that change files or the engine; a turn begins after them. `undone` are the sessions that
-    would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps of prompts.
+    would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps.
     `log` has what is known of all turns; the turn loop adds what happens in a turn.
     `is_planning` says that the model was asked for a plan, and for nothing else since.
     """
@@ -112,6 +113,7 @@ class LiveSession:
     speed: SpeedGuard | None = None
     reuse: ReuseWatch = field(default_factory=ReuseWatch)
     _remarked: set[str] = field(default_factory=set)
+    _head: str = ""
 
     def emit(self, event: Event) -> None:
         """What every event passes through: the figures, the session file, the front."""
@@ -165,6 +167,13 @@ class LiveSession:
         elif cause:
             conversation.begin_again(messages, cause)
             self.emit(PrefixBroken(cause=cause))
+        head, before = head_of(engine.protocol), self._head or head_in(self.record.old)
+        if head == before:
+            return
+        self._head = head
+        self.record.store.append(head_record(head))
+        if before and not cause:
+            self.emit(PrefixBroken(cause=CHANGED_TOOLS))
 
     def takes_up(self, tokens: int) -> None:
         """The conversation has so many tokens from now on."""

@@ -31,7 +31,8 @@ LEAST_SHARE = 0.95
 _LEAST_LOST = 128
 """Tokens. Fewer are lost where a reply that comes back is cut into other tokens, and cost little."""
 
-_NEARLY_NOTHING = 0.1
+_LITTLE = 0.5
+"""A slot that somebody else had keeps at most what all prompts begin with: system text and tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class ReuseWatch:
         server = self.look()
         if server.memory in ("window", "recurrent"):
             return "state"
-        if share > _NEARLY_NOTHING:
+        if share > _LITTLE:
             return "other"
         if server.cache_ram_mib == 0:
             return "cache_ram"

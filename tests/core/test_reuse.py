@@ -68,7 +68,7 @@ def test_what_was_broken_here_is_not_put_on_the_server(between: Event):
         ([], step(12, 1_088), ServerMemory(memory="whole", slots=1, cache_ram_mib=0), "--cache-ram 0"),
         ([], step(12, 1_088), ServerMemory(memory="whole", slots=2, cache_ram_mib=1_024), "had the slot"),
         ([THOUGHT], step(12, 1_088), ServerMemory(slots=1), "had the slot"),
-        ([], step(500, 600), ServerMemory(slots=1), "does not say why"),
+        ([], step(700, 400), ServerMemory(slots=1), "does not say why"),
         ([], step(0, 1_100), ServerMemory(), "does not say why"),
     ],
 )
@@ -79,7 +79,7 @@ def test_loss_has_its_cause(between: list[Event], again: StepFinished, server: S
 
 
 def test_each_cause_is_told_once():
-    lost = [step(500, 1_000), step(600, 3_000)]
+    lost = [step(700, 1_000), step(900, 3_000)]
     assert len(told([step(0, FIRST), *lost, THOUGHT, ASKED, step(500, 4_000)])) == 2
 
 
