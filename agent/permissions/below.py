@@ -10,6 +10,7 @@ from agent.permissions.context import Circumstances, Finding, from_rule
 from agent.permissions.folder_reads import FolderRead
 from agent.permissions.git_index import GitIndex, read_index
 from agent.permissions.paths import Place, is_secret_part, is_within, locate
+from agent.permissions.patterns import PathPattern
 from agent.permissions.rules import Rule
 from agent.permissions.walk import INSTALLED, Walk, is_ignored
 
@@ -75,9 +76,8 @@ class Below:
             if not self._is_left_out(path, root) and rule.path.touches(
                 self._place(path, is_link=is_link), self.around.workspace
             ):
-                names = (self._rule_name(rule, root, start) or self._name_to_leave_out(path),)
                 what = f"{self.read.program} also reads {self._shown(path)}"
-                yield self._uncertain(rule, f"{what}{self._way_out(names)}")
+                yield self._uncertain(rule, what + self._way_around(rule.path, root, path))
                 return
         if self.walk.is_cut:
             yield self._uncertain(rule, f"{self._shown(root)} has too many files to look at each")
@@ -86,11 +86,15 @@ class Below:
         doubt = from_rule(rule, uncertain=True)
         return Finding("ask", f"{doubt.reason}: {why}", rule)
 
-    def _rule_name(self, rule: Rule, root: str, start: str) -> str:
-        """What leaves out all files of a rule that is about one folder."""
-        if start == root or is_within(root, start) or not Path(start).is_dir():
-            return ""
-        return self._shown_from_here(start) if self.read.by_path else ""
+    def _way_around(self, pattern: PathPattern, root: str, path: str) -> str:
+        """What leaves out all files of a rule, if there is one option that does; else the file."""
+        start = os.path.realpath(pattern.start(self.around.workspace))
+        if "/" not in pattern.text:
+            return self._way_out((pattern.text,))
+        if self.read.way_out and pattern.is_whole and Path(start).is_dir() and not is_within(root, start):
+            option = self.read.way_around or self.read.way_out
+            return f"; leave it out with {option.format(self._name_to_leave_out(start))}"
+        return self._way_out((self._name_to_leave_out(path),))
 
     def _secrets(self, root: str) -> Iterator[str]:
         workspace = os.path.realpath(self.around.workspace)

@@ -52,7 +52,8 @@ class FolderRead:
             command runs, or with `of_repository` all of the workspace.
         skips: whether a file is left out, by its name below the root and by that below the folder that the
             command runs in.
-        way_out: how to leave a name out, as an option with `{}` for a file or folder name.
+        way_out: how to leave a name out, as an option with `{}` for it.
+        way_around: the same for a folder, where that is another option.
         by_path: whether that name is a path, from the folder that the command runs in.
         minds_ignored: files that `.gitignore` names are not read.
         minds_index: only what git's index has is read.
@@ -64,6 +65,7 @@ class FolderRead:
     roots: tuple[str, ...] = ()
     skips: Skips = _nothing
     way_out: str = ""
+    way_around: str = ""
     by_path: bool = False
     minds_ignored: bool = False
     minds_index: bool = False
@@ -83,8 +85,9 @@ def folder_read(words: Words) -> FolderRead | None:
     operands = [word for word in words[1:] if not (word.literal or "-").startswith("-")]
     if name in _HAVE_A_TARGET:
         operands = operands[:-1]
-    roots = _texts(operands) or (("",) if name in _SEARCH_HERE else ("/dev/null",))
-    return FolderRead(program=name, roots=roots)
+    if name in _SEARCH_HERE:
+        return FolderRead(program=name, roots=_texts(operands[1:]))
+    return FolderRead(program=name, roots=_texts(operands)) if operands else None
 
 
 def reads_a_pipe(words: Words, script: Script) -> bool:
@@ -147,7 +150,8 @@ def _grep(arguments: Words) -> FolderRead | None:
         return any(fnmatch.fnmatchcase(last, each) for each in without) or bool(only and not without)
 
     roots = _texts(_operands(parsed, "e", "regexp", "f", "file"))
-    return FolderRead(program="grep", roots=roots, skips=skips, way_out=way_out)
+    way_around = "--exclude-dir='{}'"
+    return FolderRead(program="grep", roots=roots, skips=skips, way_out=way_out, way_around=way_around)
 
 
 def _rgrep(arguments: Words) -> FolderRead | None:

@@ -219,3 +219,18 @@ async def test_cache_that_cannot_be_written_is_no_error(workspace: Path, tmp_pat
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     assert (await build_index(workspace, ["a.py"], dict(os.environ), blocked)).sources["a.py"].definitions
+
+
+async def test_files_that_may_not_be_read_are_not_in_the_map(context: ToolContext, workspace: Path):
+    (workspace / "open.py").write_text("def shown(): ...\n", encoding="utf-8")
+    (workspace / "closed.py").write_text("def secret(): ...\n", encoding="utf-8")
+    some = dataclasses.replace(context, may_read=lambda path: path.name != "closed.py")
+    none = dataclasses.replace(context, may_read=lambda path: False)
+
+    shown = await OutlineTool().run(OutlineParams(), some)
+    refused = await OutlineTool().run(OutlineParams(), none)
+
+    assert "shown" in shown.model_text
+    assert "secret" not in shown.model_text
+    assert refused.is_error
+    assert "permissions" in refused.model_text

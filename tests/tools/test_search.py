@@ -196,3 +196,36 @@ async def test_an_expression_that_takes_for_ever_can_be_cancelled(context: ToolC
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_lines_of_files_that_may_not_be_read_are_left_out_and_counted(
+    engine: ToolContext, project: Path
+):
+    closed = {project / "src" / "a.py", project / ".hidden"}
+    context = replace(engine, may_read=lambda path: path not in closed)
+
+    result = await SearchTool().run(SearchParams(pattern="add"), context)
+
+    assert result.model_text == (
+        "src/deep/b.py:1: from a import add\nsrc/deep/b.py:2: add(1, 2)\nsrc/z.js:1: add()\n"
+        "(2 files left out (permissions))"
+    )
+
+
+async def test_the_count_says_nothing_about_what_is_in_the_files(engine: ToolContext, project: Path):
+    context = replace(engine, may_read=lambda path: path.name != "a.py")
+
+    found, missed = [
+        (await SearchTool().run(SearchParams(pattern=pattern), context)).model_text
+        for pattern in ("return a", "nothing like this")
+    ]
+
+    assert found == missed == "no matches\n(1 file left out (permissions))"
+
+
+async def test_a_file_that_is_named_was_judged_before(engine: ToolContext, project: Path):
+    context = replace(engine, may_read=lambda path: False)
+
+    result = await SearchTool().run(SearchParams(pattern="return", path="src/a.py"), context)
+
+    assert result.model_text == "src/a.py:2:     return a + b"
