@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 
-from agent.app.doctor import confined, machine, serving
+from agent.app.doctor import carded, confined, machine, serving
 from agent.app.doctor.finding import Check, Finding, Outside, Patient, examined
 from agent.app.setup.look import profile_folders
 from agent.config.load import LoadedSettings, load_settings
@@ -28,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     serving.installations,
     serving.model_files,
     serving.pair,
+    carded.card,
     serving.fit,
     serving.port,
     serving.records,

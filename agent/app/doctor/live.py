@@ -5,9 +5,10 @@ session on it reads its prompt again.
 """
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.app.background import in_background
@@ -17,11 +18,13 @@ from agent.app.foreign import connection_to, speaks_llama
 from agent.app.serving import Serving
 from agent.bench.baseline import Baseline
 from agent.bench.measure import Measurement, MeasureOptions, measure
+from agent.bench.prompt import BenchPrompt
 from agent.bench.suites import load_suite
 from agent.core.errors import AgentError
 from agent.core.guide import Offer
 from agent.core.messages import SystemMessage, ToolMessage, UserMessage
 from agent.core.model import Reply
+from agent.core.stats import StepStats
 from agent.llm.client import ChatModel
 from agent.llm.probe import makes_calls, protocol_named
 from agent.server.asking import ask
@@ -36,7 +39,13 @@ _SLOW_RATE = 15.0
 _SLOW_SHARE = 0.7
 _LOW_ACCEPTANCE = 0.2
 _ANSWER_SECONDS = 30.0
+_LOOK_INTO_THE_LOG = "see `agent server logs`, or the log of the server where it runs elsewhere"
 _REPEATED = "Say yes. " * 60
+_TO_REPEAT = "".join(f"part_{n}: {word}, line {n * 7}; " for n, word in enumerate(
+    ("amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty")
+))  # fmt: skip
+_REPEATED_TOKENS = 112
+_REUSED_SHARE = 0.9
 _QUESTION = "Call the tool `glob` with the pattern *.md now."
 
 
@@ -73,7 +82,8 @@ class Live:
                 yield warning("live", f"not finished within {self.patience:.0f} s: {names}", remedy)
                 return
             except AgentError as error:
-                found = [of_error(name, error)]
+                told = of_error(name, error)
+                found = [told if told.remedy else replace(told, remedy=_LOOK_INTO_THE_LOG)]
             for one in found:
                 yield one
 
@@ -109,7 +119,21 @@ class Live:
             timeout_seconds=self.patience,
         )  # fmt: skip
         found = await measure(self.endpoint, prompt, options)
+        kinds = profile.speculation.kinds
+        if kinds and not found.drafted and self.serving.is_managed and _drafts_from_context(kinds):
+            found = replace(found, **await self._drafted_of_a_repetition(options))
         return [self._judged_speed(found), *self._judged_drafting(found)]
+
+    async def _drafted_of_a_repetition(self, options: MeasureOptions) -> dict[str, int | None]:
+        """What is drafted where the reply repeats the prompt, to which a grammar binds it."""
+        if not speaks_llama(self.endpoint):
+            return {}
+        prompt = BenchPrompt.of_text(f"Repeat this:\n{_TO_REPEAT}")
+        bound = {"grammar": f"root ::= {json.dumps(_TO_REPEAT)}\n"}
+        found = await measure(
+            self.endpoint, prompt, replace(options, max_tokens=_REPEATED_TOKENS, temperature=0.0, extra=bound)
+        )
+        return {"drafted": found.drafted, "accepted": found.accepted}
 
     @property
     def _tokens_to_measure(self) -> int:
@@ -154,7 +178,8 @@ class Live:
         if self.serving.profile.speculation.kind in KINDS_WITH_A_MODEL:
             remedy = "see `agent server status` and `agent server logs` for the reason"
             return [problem("drafting", f"{names}: nothing is drafted", remedy)]
-        return [ok("drafting", f"{names}: nothing drafted here; it only drafts what was written before")]
+        remedy = f"look at n_match, size_n and n_min; `agent bench {self.endpoint.profile} --against-plain`"
+        return [warning("drafting", f"{names}: nothing is drafted, not even of a repeated text", remedy)]
 
     async def _tool_call(self) -> list[Finding]:
         """A call, its result, and a reply to that."""
@@ -181,11 +206,29 @@ class Live:
         if second is None or second.stop_reason in ("error", "overflow"):
             reason = second.error if second else "no reply"
             return [problem("tool-call", f"the server refuses the result of a tool call: {reason}", remedy)]
-        return [ok("tool-call", f"{self.protocol} tool calls work, there and back ({calls[0].name})")]
+        found = [ok("tool-call", f"{self.protocol} tool calls work, there and back ({calls[0].name})")]
+        if bound:
+            found.append(ok("constrained", "replies are bound to a schema"))
+        return [*found, *self._judged_growth(first.stats, second.stats)]
+
+    def _judged_growth(self, first: StepStats, second: StepStats) -> list[Finding]:
+        """Whether the prompt of a turn is found again when the result of a call is added to it."""
+        before = first.prompt_tokens + first.cached_tokens
+        after = second.prompt_tokens + second.cached_tokens
+        if not speaks_llama(self.endpoint) or not before or not after:
+            return []
+        text = f"of a turn's {before} tokens {min(before, second.cached_tokens)} are reused after a tool call"
+        if second.cached_tokens < before * _REUSED_SHARE:
+            remedy = (
+                "its template or its windowed layers are the cause: preserve_reasoning, swa_full or "
+                "checkpoints in the profile; docs/models.md"
+            )
+            return [warning("turn-prefix", text, remedy)]
+        return [ok("turn-prefix", text)]
 
     async def _constrained(self) -> list[Finding]:
         if self.protocol == "constrained":
-            return []  # the round trip was bound by a schema
+            return []  # the round trip is bound by a schema, and tells
         model = self._model("constrained")
         try:
             works = await makes_calls(model, protocol_named("constrained", built_in_tools()), system_prompt())
@@ -213,7 +256,9 @@ class Live:
             status, answer = await in_background(lambda: self._post("/v1/chat/completions", body))
             if status != 200 or not isinstance(answer, dict):
                 return [
-                    warning("prefix", f"asked twice, and refused: {_reason(answer) or status}", "see its log")
+                    warning(
+                        "prefix", f"asked twice, and refused: {_reason(answer) or status}", _LOOK_INTO_THE_LOG
+                    )
                 ]
             given = answer.get("timings")
             timings = given if isinstance(given, dict) else {}
@@ -245,6 +290,11 @@ async def _reply(model: ChatModel, messages: Any, tokens: int, offer: Offer) -> 
         if isinstance(item, Reply):
             return item
     return None
+
+
+def _drafts_from_context(kinds: Sequence[str]) -> bool:
+    """Whether nothing drafts but what looks for the words before in the conversation."""
+    return not set(kinds) & set(KINDS_WITH_A_MODEL)
 
 
 def _reason(answer: Any) -> str:

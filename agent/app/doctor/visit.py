@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from agent.app.background import in_background
+from agent.app.doctor.carded import served_card
 from agent.app.doctor.examine import examine, patient_for
 from agent.app.doctor.finding import Finding, Outside, Patient, of_error, ok, warning
 from agent.app.doctor.live import Live
@@ -64,6 +65,8 @@ async def _ask_server(
     look = Live(
         serving=serving, endpoint=endpoint, protocol=protocol, baseline=baseline_for(key_of(endpoint), file)
     )
+    for finding in served_card(patient, serving.profile, endpoint.names):
+        say(finding)
     progress(f"asking the server at {endpoint.base_url}")
     async for finding in look.examine():
         say(finding)

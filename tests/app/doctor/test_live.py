@@ -1,43 +1,17 @@
 """What a running server is asked, and how its answers are judged."""
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from agent.app.doctor.finding import Finding
 from agent.app.doctor.live import Live
-from agent.app.serving import Serving, choose
 from agent.bench.baseline import Baseline
-from agent.config.load import load_settings
-from agent.server.profile import Speculation
-from agent.server.record import Endpoint
 from tests.conftest import StartServer
 from tests.fakes.script import Step, call
-from tests.fakes.scripted_server import ScriptedServer
 
 Ask = Callable[..., Any]
-
-
-@pytest.fixture
-def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Live]:
-    """A look at a scripted server; named arguments are those of `Live`."""
-    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
-        monkeypatch.setenv(f"AGENT_{kind}_HOME", str(tmp_path / kind.lower()))
-
-    def make(server: ScriptedServer, *, speculation: str = "none", **changes: Any) -> Live:
-        serving = choose(load_settings(None, os.environ, {"server.url": server.url}))
-        drafting = Speculation.model_validate({"kind": speculation})
-        profile = serving.profile.model_copy(update={"speculation": drafting})
-        endpoint = Endpoint(base_url=server.url, api_key="", profile="box", context_tokens=8192)
-        chosen: Serving = replace(serving, profile=profile)
-        return Live(**{"serving": chosen, "endpoint": endpoint, "protocol": "native", **changes})
-
-    return make
 
 
 def baseline(rate: float) -> Baseline:

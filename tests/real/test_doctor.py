@@ -1,0 +1,52 @@
+"""The doctor's questions to the real server with a small model."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from agent.app.doctor.finding import Finding
+from agent.app.doctor.live import Live
+from agent.app.serving import Serving
+from agent.config.load import load_settings
+from agent.server.profile import Profile
+from agent.server.profile_files import load_profile
+from agent.server.record import Endpoint
+from tests.real.rig import ROOT, serving
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+PATIENCE_SECONDS = 500.0
+DRAFTING = {"kind": "ngram-mod", "n_match": 12, "n_min": 4, "n_max": 32}
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    with serving("embedded-small", tmp_path_factory.mktemp("doctor"), speculation=DRAFTING) as endpoint:
+        yield endpoint
+
+
+async def found_by(endpoint: Endpoint) -> dict[str, Finding]:
+    shipped = load_profile("embedded-small", [ROOT / "server_profiles"])
+    profile = Profile.model_validate({**shipped.model_dump(exclude_unset=True), "speculation": DRAFTING})
+    look = Live(
+        serving=Serving(profile, load_settings(None, os.environ, {}), "doctor"),
+        endpoint=endpoint,
+        protocol="constrained",
+        patience=PATIENCE_SECONDS,
+    )
+    return {finding.code: finding async for finding in look.examine()}
+
+
+async def test_everything_that_a_session_needs_is_found_to_work(endpoint: Endpoint):
+    found = await found_by(endpoint)
+    assert {code: finding.level for code, finding in found.items()} == {
+        "template": "ok",
+        "prefix": "ok",
+        "speed": "ok",
+        "drafting": "ok",
+        "tool-call": "ok",
+        "constrained": "ok",
+        "turn-prefix": "ok",
+    }, found
+    assert "accepted" in found["drafting"].message
