@@ -1,14 +1,16 @@
 """Long conversations made short."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.core.errors import UsageError
 from tests.app.talk import extends, messages_of, talking
 from tests.conftest import StartServer
-from tests.fakes.script import call
+from tests.fakes.script import Call, Step, StepLike, call
 
 FINISHED = "compaction_finished"
 LONG = "word " * 400
@@ -133,3 +135,72 @@ async def test_what_would_not_become_shorter_stays(scripted_server: StartServer,
         with pytest.raises(UsageError, match="no shorter"):
             await talk.session.command("compact", {})
     assert not talk.of("prefix_broken")
+
+
+def reads_pages(work: Path, pages: int) -> Callable[[Mapping[str, Any]], StepLike]:
+    """Says hello, then reads pages until there are no more; sums up when it is asked to."""
+    for number in range(pages):
+        lines = (f"page {number} line {line} says nothing" for line in range(130))
+        (work / f"page{number}.txt").write_text("\n".join(lines), encoding="utf-8")
+    steps = iter(["Hello.", *(Call("read", {"path": f"page{number}.txt"}) for number in range(pages))])
+
+    def answer(body: Mapping[str, Any]) -> StepLike:
+        if "Sum up our conversation" in body["messages"][-1]["content"]:
+            return Step(text="Decided: to read on.", times=0)
+        step = next(steps, "All read.")
+        return Step(text=step, times=0) if isinstance(step, str) else Step(tool_calls=(step,), times=0)
+
+    return answer
+
+
+async def test_a_turn_that_fills_the_context_goes_on_from_a_summary(scripted_server: StartServer, work: Path):
+    server = scripted_server(reads_pages(work, 6), n_ctx=12_288)
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        end = await talk.turn("second: read all pages")
+        [started] = talk.of("compaction_started")
+        [finished] = talk.of(FINISHED)
+        assert (end.reason, end.answer, started.automatic) == ("done", "All read.", True)
+        assert finished.after <= 0.7 * finished.before
+        assert "- second: read all pages\nFiles read: page0.txt" in finished.summary
+        assert finished.after in [event.used for event in talk.of("context_status")]
+        assert [event.cause for event in talk.of("prefix_broken")] == ["compaction"]
+        assert end.stats.decoded_tokens > finished.stats.decoded_tokens > 0
+        await talk.turn("third")
+    assert all(chat.prompt_tokens + chat.body["max_tokens"] <= 12_288 for chat in server.chats)
+    assert extends(*messages_of(server)[-2:])
+
+
+async def test_a_person_goes_back_to_before_what_was_summed_up(scripted_server: StartServer, work: Path):
+    server = scripted_server(reads_pages(work, 6), n_ctx=12_288)
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        await talk.turn("read all pages")
+        assert talk.of(FINISHED)
+        await talk.turn("third")
+    async with talking(work, server, resume="last") as talk:
+        await talk.session.command("rewind", {"to_turn": 2, "what": "chat"})
+        await talk.turn("something else")
+        await talk.session.command("rewind", {"to_turn": 4, "what": "chat"})
+        await talk.turn("and again")
+    first, *_, before, last = messages_of(server)
+    for messages in (before, last):
+        assert messages[:2] == first
+        assert [one["role"] for one in messages] == ["system", "user", "assistant", "user"]
+    assert last[-1]["content"].endswith("and again")
+
+
+async def test_a_session_that_was_summed_up_in_a_turn_is_resumed_as_it_was(
+    scripted_server: StartServer, work: Path
+):
+    server = scripted_server(reads_pages(work, 6), n_ctx=12_288)
+    async with talking(work, server) as talk:
+        await talk.turn("first")
+        await talk.turn("read all pages")
+    async with talking(work, server, resume="last") as talk:
+        await talk.turn("third")
+        await talk.session.command("compact", {})
+        summary = talk.of(FINISHED)[-1].summary
+    assert extends(*messages_of(server)[-3:-1])
+    assert "read all pages" in summary
+    assert "page5.txt" in summary
