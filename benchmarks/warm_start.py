@@ -4,9 +4,9 @@
 
 A real server of the profile is started with one thread. *Second run*: the server is stopped after the first
 run in a project; what the new server has evaluated after the second one comes from its own `/metrics`.
-*Resume*: `agent run --continue` against a server that was just started, with the saved state and without, from
-the start of the process to the first piece of the reply. *Head start*: from the start of the process until the
-server gets the beginning of the prompt, seen by a proxy in front of it, in times of `import openai`.
+*Resume*: `agent run --continue` against a server that was just started, with the saved state and without,
+from the start of the process to the first piece of the reply. *Head start*: from the start of the process
+until the server gets the beginning of the prompt, seen by a proxy in front, in times of `import openai`.
 """
 
 import argparse
