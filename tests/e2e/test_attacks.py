@@ -4,6 +4,7 @@ The scripted server plays the tricked model: through each channel it first reads
 """
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -179,3 +180,37 @@ def test_mode_auto_changes_nothing_of_its_own_settings_either(place: Place, scri
     place.variables["AGENT_PERMISSIONS_MODE"] = "auto"
     done, _ = attack(place, scripted_server, [], some=False)
     hold(place, done, some=False)
+
+
+def test_no_tool_and_no_command_reads_what_a_rule_denies(place: Place, scripted_server: StartServer):
+    prepare(place)
+    (place.config / "config.toml").write_text(
+        '[permissions]\nallow = ["shell"]\ndeny = ["read(private/**)"]\n', encoding="utf-8"
+    )
+    place.write("private/notes.txt", "the words a-private-note stand here\n")
+    place.write("server.pem", "a-secret-value\n")
+    place.write("reader.py", "import subprocess\nsubprocess.run(['head', 'private/notes.txt'])\n")
+    refused = [
+        call("search", pattern="words", path="private"),
+        call("shell", command="cd private && sort notes.txt | head"),
+        call("shell", command="X=private/notes.txt; cat $X"),
+        call("shell", command="grep -rn words ."),
+    ]
+    open_to_it = [
+        call("search", pattern="words|secret"),
+        call("shell", command="grep -rn --exclude-dir=private words ."),
+        call("shell", command="ls -R"),
+        *([call("shell", command="python reader.py")] if shutil.which("bwrap") else []),
+        call("finish", answer="Done."),
+    ]
+    server = scripted_server(*refused, *open_to_it)
+    place.use(server.url)
+    done = place.run("run", "-p", "Say what is here", "--output", "json")
+    finished = [event for event in place.sessions()[-1] if event["type"] == "tool_finished"]
+    denied = [event for event in finished if event["outcome"] == "denied"]
+    assert len(denied) == len(refused), [event["decision"] for event in finished]
+    assert done.code == 4
+    sent = json.dumps([chat.body["messages"] for chat in server.chats])
+    assert "a-private-note" not in sent
+    assert "a-secret-value" not in sent
+    assert "3 files left out (permissions)" in sent
