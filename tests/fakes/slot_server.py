@@ -3,8 +3,8 @@
 A token is a character. What it cannot read it refuses.
 """
 
+import itertools
 import json
-import os
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -127,7 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
             world.gate.wait(30)
         number = min(range(len(world.prompts)), key=lambda one: world.tasks[one])
         held = world.prompts[number]
-        cached = len(os.path.commonprefix([held, prompt]))
+        pairs = zip(held, prompt, strict=False)
+        cached = len([*itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)])
         world.prompts[number], world.tasks[number] = prompt, max(world.tasks) + 1
         evaluated = max(1, len(prompt) - cached)
         timings = {
