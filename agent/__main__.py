@@ -1,6 +1,7 @@
 """`python -m agent` and the console script."""
 
 import gc
+import signal
 import sys
 
 
@@ -12,6 +13,8 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130  # so early, or so late, that nothing has been begun or everything is done
     finally:
+        # The exit code stands. While Python ends, one more Ctrl-C would turn it into a death by signal.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         # Python looks through everything for garbage while it ends. What is frozen is passed over, and the
         # system takes the memory back anyway.
         gc.freeze()

@@ -52,6 +52,8 @@ def _end_at_once() -> None:
 def _kill_commands() -> None:
     import psutil
 
+    from tools._process.group import kill_commands_of
+
     servers = {record.pid for record in list_records(runtime_folder())}
     for child in psutil.Process().children():
         # A git that is killed leaves its lock behind; left alone it is done in a moment.
@@ -59,3 +61,4 @@ def _kill_commands() -> None:
             continue
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
+    kill_commands_of(os.getpid())

@@ -4,12 +4,14 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import StartServer
-from tests.e2e.conftest import AGENT, Place, ended, is_running, read_until
+from tests.e2e.conftest import AGENT, Place, ended, read_until
 from tests.fakes.script import Step, call
 
 pytestmark = pytest.mark.timeout(300)
@@ -18,13 +20,35 @@ WRITE = call("write", path="made.txt", content="made\n")
 
 
 def command_that_waits(place: Place, before: str = "") -> str:
-    """A command that tells its process id through a pipe and then does not end by itself."""
-    os.mkfifo(place.folder / "pid")
-    return f"{before} echo $$ > ../pid; while :; do sleep 600; done"
+    """A command that tells through a pipe that it runs, and then does not end by itself."""
+    os.mkfifo(place.workspace / "up")
+    return f"{before} echo up > up; while :; do sleep {mark(place)}; done"
 
 
-def started_command(place: Place) -> int:
-    return int((place.folder / "pid").read_text("utf-8"))
+def mark(place: Place) -> str:
+    """Seconds that no other command here sleeps for. A process id in a sandbox would say nothing."""
+    return f"600.{os.getpid()}{place.folder.stat().st_ino}"
+
+
+def wait_for_command(place: Place) -> None:
+    assert (place.workspace / "up").read_text("utf-8") == "up\n"
+
+
+def left_of_command(place: Place) -> list[str]:
+    """The command lines of the processes that it still has. What was just killed is given time to be gone."""
+    for _ in range(500):
+        if not (left := _processes_of_command(place)):
+            break
+        time.sleep(0.02)
+    return left
+
+
+def _processes_of_command(place: Place) -> list[str]:
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+    return [line for line in found if mark(place) in line]
 
 
 def interrupt_until_it_ends(process: subprocess.Popen[str]) -> None:
@@ -58,11 +82,11 @@ def test_signal_in_mid_reply_ends_the_run_in_order(
 def test_ctrl_c_ends_the_command_that_runs(place: Place, scripted_server: StartServer):
     place.use(scripted_server(call("shell", command=command_that_waits(place))).url)
     process = place.start("run", "-p", "Wait", "--allow", "shell")
-    pid = started_command(place)
+    wait_for_command(place)
     process.send_signal(signal.SIGINT)
 
     assert ended(process).code == 130
-    assert not is_running(pid)
+    assert left_of_command(place) == []
     [session] = place.sessions()
     assert [event["outcome"] for event in session if event["type"] == "tool_finished"] == ["cancelled"]
 
@@ -71,13 +95,13 @@ def test_ctrl_c_ends_the_check_before_the_first_request(place: Place, scripted_s
     server = scripted_server()
     place.use(server.url)
     process = place.start("run", "-p", "Wait", "--check", command_that_waits(place))
-    pid = started_command(place)
+    wait_for_command(place)
     process.send_signal(signal.SIGINT)
     done = ended(process)
 
     assert done.code == 130
     assert "cancelled: interrupted" in done.err
-    assert not is_running(pid)
+    assert left_of_command(place) == []
     assert server.chats == []
     assert [event["type"] for event in place.sessions()[0]] == [
         "session",
@@ -91,13 +115,13 @@ def test_ctrl_c_again_ends_at_once_and_leaves_no_command_running(place: Place, s
     command = command_that_waits(place, before="trap '' TERM;")
     place.use(scripted_server(call("shell", command=command)).url)
     process = place.start("run", "-p", "Wait", "--allow", "shell")
-    pid = started_command(place)
+    wait_for_command(place)
     interrupt_until_it_ends(process)
     done = ended(process)
 
     assert done.code == 130
     assert "turn_finished" not in [event["type"] for event in place.sessions()[0]]
-    assert not is_running(pid)
+    assert left_of_command(place) == []
 
 
 def test_ctrl_c_again_ends_a_run_whose_reader_does_not_read(place: Place, scripted_server: StartServer):

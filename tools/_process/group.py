@@ -55,6 +55,16 @@ def end_all(leaders: Iterable[int], mark: str) -> None:
     _signal_marked(mark, signal.SIGKILL)
 
 
+def kill_commands_of(program: int) -> None:
+    """Kills what the commands of a program still have running. Its marks begin with its process id.
+
+    A command's first process may be gone already while others of it ignore that they were asked to end.
+    """
+    for process_id in _carrying(f"\0{MARK}={program}-".encode()):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process_id, signal.SIGKILL)
+
+
 def signal_all(leader: int, mark: str, number: signal.Signals) -> None:
     signal_group(leader, number)
     _signal_marked(mark, number)
@@ -90,18 +100,23 @@ def _signal_marked(mark: str, number: signal.Signals) -> None:
 
 def _marked(mark: str) -> Iterator[int]:
     """Living processes with this mark, or one that begins with it and a dot. Only Linux tells."""
-    if not mark or not _PROCESSES.is_dir():
+    return _carrying(f"\0{MARK}={mark}".encode(), ends=(b"\0", b".", b"")) if mark else iter(())
+
+
+def _carrying(words: bytes, ends: tuple[bytes, ...] = ()) -> Iterator[int]:
+    """Living processes whose environment holds `words`, with one of `ends` behind them if there are any."""
+    if not _PROCESSES.is_dir():
         return
-    wanted = f"\0{MARK}={mark}".encode()
     own = str(os.getpid())
     for entry in _entries():
         try:
             environment = b"\0" + (entry / "environ").read_bytes()
         except OSError:  # gone, or another user's
             continue
-        at = environment.find(wanted)
-        ends_there = at >= 0 and environment[at + len(wanted) : at + len(wanted) + 1] in (b"\0", b".", b"")
-        if ends_there and entry.name != own and _group_if_alive(entry) is not None:
+        at = environment.find(words)
+        end = at + len(words)
+        fits = at >= 0 and (not ends or environment[end : end + 1] in ends)
+        if fits and entry.name != own and _group_if_alive(entry) is not None:
             yield int(entry.name)
 
 
