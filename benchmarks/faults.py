@@ -39,7 +39,8 @@ class Fault:
     """One fault. `steps` are replies, `server` settings of the scripted server.
 
     `exit_code` is how the run ends, `chats` how many requests it makes (0: not counted) and `says` what
-    people read. `made` is whether the file is there then. `sums_up` lets requests for a summary come in between.
+    people read. `made` is whether the file is there then. With `sums_up` requests for a summary may come in
+    between.
     """
 
     name: str

@@ -13,6 +13,7 @@ from agent.core.guide import Offer
 from agent.core.messages import Message, SystemMessage
 from agent.llm.failures import Failure
 from agent.llm.protocol import ToolProtocol, to_wire
+from agent.llm.turns import TurnHabits
 
 _ONLY_LLAMA: Mapping[str, Any] = {"cache_prompt": True, "return_progress": True}
 _NEEDED = frozenset({"model", "messages", "tools", "stream", "max_tokens", "max_completion_tokens"})
@@ -62,6 +63,7 @@ class ServerHabits:
         self._limit_name = "max_tokens"
         self._sent: frozenset[str] = frozenset()
         self._answered = False
+        self._turns = TurnHabits()
 
     def answered(self) -> None:
         """Notes that a request was accepted: what is refused from now on is not the way of calling tools."""
@@ -104,6 +106,8 @@ class ServerHabits:
         said = failure.said
         if failure.kind not in ("unacceptable", "server") or not said:
             return ""
+        if lesson := self._turns.learn(failure):
+            return lesson
         refused = _NO_TOOLS.search(said) if failure.kind == "unacceptable" else _NO_TOOLS_HERE in said
         if "tools" in self._sent and refused:
             return self._switch("takes no tool calls for this model", "replies are bound to a schema instead")
@@ -142,7 +146,7 @@ class ServerHabits:
     def _wire(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         if self.protocol is not self._wanted:
             messages = [self._retold(message) for message in messages]
-        wire = to_wire(messages)
+        wire = [dict(record) for record in self._turns.arranged(to_wire(messages))]
         if "reasoning_content" in self._dropped:
             wire = [{k: v for k, v in message.items() if k != "reasoning_content"} for message in wire]
         return wire
