@@ -197,7 +197,8 @@ class _Line:
         program = self._program_file(command)
         arguments = self._arguments(command, words[1:], "mode auto allows it", "read", "write")
         below = worst(self._below(words)).suggesting(suggest_for_command(command, self.script))
-        return worst((program, arguments, below))
+        named = self.named.restricted(command, words, None, given=False)
+        return worst((program, arguments, *named, below))
 
     def _program_file(self, command: SimpleCommand) -> Finding:
         """A program that is named by its path has to be the system's or the workspace's."""

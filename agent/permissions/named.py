@@ -4,6 +4,7 @@ A rule that allows a command says nothing about files: a deny or ask rule about 
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ _TAKE_NO_FILES = names(
     ": [ [[ cd date declare echo exit export expr false kill local popd printf pushd read readonly return seq"
     " set shift sleep test tr true typeset unset wait"
 )
+_TAKE_PROGRAMS = names("awk ed ex gawk jq mawk node perl php python python3 ruby sed")
+_PATH_LIKE = re.compile(r"[\w./~-]{1,200}")
 _GIT_KEEPS_FILES = names("add branch commit fetch push remote stage tag")
 
 
@@ -65,6 +68,7 @@ class NamedFiles:
         ]
         if "/" in (words[0].literal or ""):
             findings += self._about(words[0].literal or "", "read")
+        findings += self._in_program_text(command, words)
         if given:
             return findings
         unknown = bool(command.doubts) or _has_unknown(command, words, reading)
@@ -72,6 +76,15 @@ class NamedFiles:
         if unknown and doubted is not None:
             findings.append(from_rule(doubted, uncertain=True))
         return findings
+
+    def _in_program_text(self, command: SimpleCommand, words: Sequence[Word]) -> Iterator[Finding]:
+        """Files that stand in a short program, as in `sed '1r file'`. What it makes up itself is not seen."""
+        if (words[0].literal or "").rsplit("/", 1)[-1] not in _TAKE_PROGRAMS:
+            return
+        for word in _own_words(command, words, None):
+            for text in dict.fromkeys(_PATH_LIKE.findall(word.literal or "")):
+                if any((folder / text).is_file() for folder in self.folders):
+                    yield from self._about(text, "read")
 
     def _about(self, text: str, access: Access) -> Iterator[Finding]:
         for folder in self.folders:

@@ -21,6 +21,8 @@ NAMES_THE_FILE = (
     "xargs -a src/app.py echo", "cat < src/app.py", "git show HEAD:src/app.py", "git add src/app.py",
     "wc -l SRC/APP.PY", "cat src/a?p.py", "f() { cat $1; }; f src/app.py", "source src/app.py",
     "sudo dd if=src/app.py",
+    "sed '1r src/app.py' docs/x.md",
+    "python3 -c 'print(open(\"src/app.py\").read())'",
 )  # fmt: skip
 MAY_NAME_IT = (
     "X=src/app.py; cat $X", "find src -exec cat {} +", "find src | xargs cat", 'eval "$X"', 'sh -c "$X"',
