@@ -139,8 +139,8 @@ def second_run(bench: Bench) -> dict[str, Any]:
     }
 
 
-def first_piece(bench: Bench, *words: str, **variables: str) -> float:
-    """Seconds from the start of a run to the first piece of a reply."""
+def first_piece(bench: Bench, limit: float, *words: str, **variables: str) -> float:
+    """Seconds from the start of a run to the first piece of a reply; `limit` where it takes longer."""
     begin = time.perf_counter()
     process = subprocess.Popen(
         [*AGENT, "run", "--max-steps", "1", "--output", "jsonl", *words],
@@ -150,20 +150,23 @@ def first_piece(bench: Bench, *words: str, **variables: str) -> float:
         stderr=subprocess.PIPE,
         text=True,
     )
+    timer = threading.Timer(limit, process.terminate)
+    timer.start()
     lines = iter(process.stdout or ())
     found = next(
         (time.perf_counter() - begin for line in lines if json.loads(line).get("type") in PIECES), None
     )
     _, errors = process.communicate()
-    if found is None:
+    timer.cancel()
+    if found is None and time.perf_counter() - begin < limit:
         raise SystemExit(f"there was no reply\n{errors}")
-    return found
+    return limit if found is None else found
 
 
-def resume(bench: Bench, tokens: int, head: int) -> dict[str, Any]:
+def resume(bench: Bench, tokens: int, head: int, limit: float) -> dict[str, Any]:
     """Time to the first piece of a reply in a session of `tokens` that goes on, with its state and without.
 
-    `head` is how many of them every session has.
+    `head` is how many of them every session has. After `limit` seconds a run is broken off.
     """
     bench.restart()
     each = tokens_of(bench.record(), line_of(100))
@@ -178,12 +181,13 @@ def resume(bench: Bench, tokens: int, head: int) -> dict[str, Any]:
     seconds: dict[str, float] = {}
     for name, variables in (("with", {}), ("without", {"AGENT_SERVER_STATE_MIB": "0"})):
         bench.restart()
-        seconds[name] = round(first_piece(bench, *again, **variables), 3)
+        seconds[name] = round(first_piece(bench, limit, *again, **variables), 3)
     return {
         "session_tokens": held,
         "state_bytes": max(sizes),
         "seconds_with_state": seconds["with"],
         "seconds_without": seconds["without"],
+        "broken_off": seconds["without"] >= limit,
         "ratio": round(seconds["without"] / seconds["with"], 1),
     }
 
@@ -271,6 +275,9 @@ def main() -> None:
     parser.add_argument("--profile", default="embedded-small")
     parser.add_argument("--tokens", type=int, default=6000, help="size of the session that goes on")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--limit", type=float, default=600.0, help="seconds after which a resume is broken off"
+    )
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     context = max(4096, -(-(options.tokens + 2048) // 1024) * 1024)
@@ -279,7 +286,7 @@ def main() -> None:
         print(json.dumps(result["second_run"]), flush=True)
         result["head_start"] = head_start(bench, options.rounds)
         print(json.dumps(result["head_start"]), flush=True)
-        result["resume"] = resume(bench, options.tokens, result["second_run"]["prompt_tokens"])
+        result["resume"] = resume(bench, options.tokens, result["second_run"]["prompt_tokens"], options.limit)
         print(json.dumps(result["resume"]), flush=True)
     result["holds"] = {
         "second_run": result["second_run"]["beside_the_task"] <= MOST_TOKENS,
