@@ -22,8 +22,8 @@ LANGUAGES = {
              ["1: class Herd", "1: count()", "2: const limit = () => 3", "3: function go(a)"]),
     "a.ts": ("export interface Cow { name(): string }\nexport type Id = string\nenum Kind { A }\n"
              "abstract class Barn { open(): void {} }\n",
-             ["1: interface Cow", "1: name(): string", "2: type Id = string", "3: enum Kind", "4: abstract class Barn",
-              "4: open(): void"]),
+             ["1: interface Cow", "1: name(): string", "2: type Id = string", "3: enum Kind",
+              "4: abstract class Barn", "4: open(): void"]),
     "a.tsx": ("export function View(props: Props) { return <p/> }\n", ["1: function View(props: Props)"]),
     "a.go": ("package a\n\ntype Cow struct{}\n\nfunc (c *Cow) Moo() string { return \"\" }\n",
              ["3: Cow struct{}", "5: func (c *Cow) Moo() string"]),
