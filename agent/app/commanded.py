@@ -199,7 +199,7 @@ class CommandWatch:
             for entry, data in original_bytes(before.place, self._held.index, entries):
                 state = _state_in_git(entry, data, before.modes, self._held)
                 if state is None:
-                    lost[entry.key] = "is not in git as it was"
+                    lost[entry.key] = "is not in git as it was, or too large"
                 else:
                     states[entry.key] = state
         folders = {parent for key in before.holding.signatures for parent in _parents(key)}

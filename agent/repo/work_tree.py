@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from agent.repo.files import SKIPPED_FOLDERS
 from agent.repo.git import locate, without_local_filters
@@ -20,6 +21,9 @@ _CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding"
 _SIZE = re.compile(rb"\tsize: (\d+)\tflags: ")
 _PATHS_AT_ONCE = 500
 _GIT_LINK = 0o160000
+_LARGEST_BLOB = 64 * 1000 * 1000
+_MOST_BYTES = 200 * 1000 * 1000
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +110,15 @@ def original_bytes(
     """What clean files were before a command, byte for byte; None where that cannot be said.
 
     Files whose bytes git converts (line ends, filters) come out right only if their size is the one that
-    the index has of them.
+    the index has of them. A file over 64 MB, or beyond 200 MB together, is None too.
     """
+    room = _MOST_BYTES
     converted = _converted(place, index, entries)
     sizes = _sizes(place, index, [entry for entry in entries if entry.key in converted])
     with _Blobs(place) as blobs:
         for entry in entries:
-            data = blobs.read(entry.blob)
+            data = blobs.read(entry.blob, min(room, _LARGEST_BLOB))
+            room -= len(data or b"")
             if data is not None and entry.key in converted:
                 data = _as_checked_out(place, index, entry, data, sizes.get(entry.key))
             yield entry, data
@@ -235,7 +241,8 @@ class _Blobs:
         self._process.stdout.close() if self._process.stdout else None
         self._process.wait()
 
-    def read(self, blob: str) -> bytes | None:
+    def read(self, blob: str, most: int) -> bytes | None:
+        """The bytes of an object; None where there is none, or it has more than `most`."""
         process = self._process
         if process is None or process.stdin is None or process.stdout is None or not blob:
             return None
@@ -245,11 +252,20 @@ class _Blobs:
             words = process.stdout.readline().split()
             if len(words) != 3 or words[1] != b"blob":
                 return None
-            data = process.stdout.read(int(words[2]))
+            size = int(words[2])
+            if size > most:
+                _skip(process.stdout, size + 1)
+                return None
+            data = process.stdout.read(size)
             process.stdout.read(1)
         except OSError:
             return None
-        return data if len(data) == int(words[2]) else None
+        return data if len(data) == size else None
+
+
+def _skip(stream: IO[bytes], size: int) -> None:
+    while size > 0 and (chunk := stream.read(min(size, _CHUNK_BYTES))):
+        size -= len(chunk)
 
 
 def is_below(key: str, folders_and_files: Iterable[str] | Mapping[str, object]) -> bool:

@@ -268,3 +268,15 @@ def test_a_repository_that_breaks_meanwhile_costs_no_held_file(
     damage(workspace / ".git")
     session.watch.end()
     assert list(session.store.folder.joinpath(FOLDER_NAME).glob("????????*"))
+
+
+def test_a_clean_file_that_is_too_large_to_be_kept_is_named(workspace: Path, state: Path) -> None:
+    (workspace / "huge.bin").write_bytes(b"\0" * 65_000_000)
+    shell(workspace, "git add huge.bin; git commit -qm huge")
+    session = Session(state, workspace)
+    session.run("echo x > huge.bin; echo x > clean.txt")
+    assert session.told == [
+        "undo will not cover files that a command changed: huge.bin is not in git as it was, or too large"
+    ]
+    session.undo()
+    assert (workspace / "clean.txt").read_bytes() == b"clean\n"
