@@ -1,4 +1,4 @@
-"""How a server keeps prompts, from its profile and its model's header; looked up when a loss is to explain."""
+"""How a server keeps prompts, from its profile and its model's header, looked up to explain a loss."""
 
 from collections.abc import Callable
 from dataclasses import replace
