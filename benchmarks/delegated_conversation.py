@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.app.conversation import system_prompt
 from agent.app.delegation import Delegator
 from agent.app.workbench import RuleGate
+from agent.config.model import Settings
 from agent.core.guide import Offer
 from agent.core.limits import SharedLimits
 from agent.core.messages import Message, SystemMessage, UserMessage
@@ -104,6 +105,7 @@ async def _delegate(model: ChatModel, tools: Sequence[Tool], folder: Path) -> tu
             limits=limits,
             deadline=None,
             reply_tokens=REPLY_TOKENS,
+            settings=Settings(),
         )
         result = await delegator(_WORK, edit=False, emit=lambda _: None)
     finally:

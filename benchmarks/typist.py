@@ -51,7 +51,7 @@ class Program:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
-            os.execve(sys.executable, command, everything)
+            os.execve(sys.executable, list(command), everything)
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         # A terminal that echoes by itself would show the letter before anybody read it.
         modes = termios.tcgetattr(self._terminal)
