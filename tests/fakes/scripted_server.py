@@ -7,6 +7,7 @@ In a test, use the fixture `scripted_server`. For another process:
 
 import argparse
 import contextlib
+import signal
 import threading
 from pathlib import Path
 
@@ -77,8 +78,10 @@ def main() -> None:
         api_key=options.api_key, n_ctx=options.n_ctx, strict=options.strict, record=options.record
     )
     server = ScriptedServer(load_script(options.script), settings, options.port)
-    print(f"listening on {server.url}", flush=True)
+    # Asked to end, it first finishes the record of what it has answered.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
+        print(f"listening on {server.url}", flush=True)
         server.wait()
     server.close()
 
