@@ -73,6 +73,10 @@ def _prepare(
 def task_with_settings(request: RunRequest, workspace: Path) -> tuple[Task, LoadedSettings]:
     """The task, and the settings of the project at `workspace` for it. Raises UsageError for any mistake."""
     task = resolve_task(request)
+    if request.prompt is not None and request.prompt.startswith("/"):
+        from agent.app.slash import require_known_slash
+
+        require_known_slash(request.prompt, workspace)
     if request.resume is not None:
         task = replace(task, profile=task.profile or earlier_profile(request, workspace))
     flags = {"profile": task.profile} if task.profile else {}

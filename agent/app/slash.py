@@ -1,11 +1,18 @@
 """A task that begins like a slash command: what the custom command or skill of that name says."""
 
 import asyncio
+import difflib
 import os
+import re
 from pathlib import Path
 
 from agent.app.extension_services import ExtensionServices
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
+from agent.core.errors import UsageError
+
+_LIKE_A_COMMAND = re.compile(r"/([A-Za-z][^\s/]{0,99})(?:[ \t].*)?")
+_LEAST_LIKENESS = 0.65
+_LITERALLY = "a space before the slash makes it plain text"
 
 
 async def spelled_out(text: str, extensions: Extensions) -> str:
@@ -24,3 +31,28 @@ def _is_known(name: str, workspace: Path) -> bool:
     if find_custom_commands(workspace, os.environ).get(name) is not None:
         return True
     return find_skills(workspace, os.environ).get(name) is not None
+
+
+def require_known_slash(text: str, workspace: Path) -> None:
+    """Refuses one line that looks like a command and is none: a model would take the slip for a task.
+
+    What names a path that exists is left alone, and so is whatever does not begin with the slash itself.
+
+    Raises:
+        UsageError: no custom command or skill has that name; names the closest one.
+    """
+    looks = _LIKE_A_COMMAND.fullmatch(text.rstrip())
+    if looks is None:
+        return
+    name = looks[1]
+    if Path(f"/{name}").exists() or (workspace / name).exists():
+        return
+    found = find_custom_commands(workspace, os.environ).commands, find_skills(workspace, os.environ).skills
+    names = [one.name for group in found for one in group]
+    if name in names:
+        return
+    starts = [known for known in names if known.startswith(name)]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=_LEAST_LIKENESS)
+    guess = (starts or close or [""])[0]
+    hint = f"did you mean /{guess}? " if guess else "`agent skills list` shows the skills; "
+    raise UsageError(f"there is no command or skill /{name[:40]}", hint + _LITERALLY)

@@ -49,3 +49,13 @@ def test_other_text_with_a_slash_stays_as_it_is(place: Place, scripted_server: S
     place.use(server.url)
     assert place.run("run", "-p", "/etc/hosts is wrong").code == 0
     assert "/etc/hosts is wrong" in first_message(server)
+
+
+def test_a_mistyped_name_is_a_mistake_of_usage_and_no_task(place: Place, scripted_server: StartServer):
+    place.write(".claude/commands/greet.md", "Say hello.\n")
+    server = scripted_server(call("finish", answer="Done."))
+    place.use(server.url)
+    done = place.run("run", "-p", "/gret hello")
+    assert (done.code, server.chats) == (2, [])
+    assert "there is no command or skill /gret\n" in done.err
+    assert "hint: did you mean /greet? a space before the slash makes it plain text\n" in done.err
