@@ -13,7 +13,7 @@ from agent.core.errors import AgentError, ModelFileError
 if TYPE_CHECKING:
     from agent.config.model import Settings
     from agent.server.profile import ModelFile, Profile
-    from agent.ui.options import Missing, Progress
+    from agent.ui.options import Missing, Opening, Progress
 
 
 @dataclass(frozen=True)
@@ -22,27 +22,27 @@ class FirstRun:
 
     workspace: Path
 
-    async def missing(self, profile: str) -> "list[Missing]":
-        """Nothing where the profile cannot be read: opening the session says what is wrong with it."""
+    async def missing(self, opening: "Opening") -> "list[Missing]":
+        """Nothing where settings or profile cannot be read: opening the session says what is wrong with it."""
         try:
-            return await asyncio.to_thread(self._look, profile)
+            return await asyncio.to_thread(self._look, opening)
         except AgentError:
             return []
 
-    async def fetch(self, profile: str, progress: "Progress") -> None:
+    async def fetch(self, opening: "Opening", progress: "Progress") -> None:
         """Raises ModelFileError. When it is cancelled the download stops, and goes on the next time."""
         stop = threading.Event()
-        work = asyncio.ensure_future(asyncio.to_thread(self._fetch, profile, progress, stop))
+        work = asyncio.ensure_future(asyncio.to_thread(self._fetch, opening, progress, stop))
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
             stop.set()
             raise
 
-    def _look(self, name: str) -> "list[Missing]":
+    def _look(self, opening: "Opening") -> "list[Missing]":
         from agent.ui.options import Missing
 
-        settings, profile = self._chosen(name)
+        settings, profile = self._chosen(opening)
         if settings.server.url:  # somebody else's server has its model already
             return []
         folder = settings.models.folder
@@ -63,11 +63,11 @@ class FirstRun:
             )
         return found
 
-    def _fetch(self, name: str, progress: "Progress", stop: threading.Event) -> None:
+    def _fetch(self, opening: "Opening", progress: "Progress", stop: threading.Event) -> None:
         from agent.server.download import obtain
         from agent.server.sources import CancelledError, Means
 
-        settings, profile = self._chosen(name)
+        settings, profile = self._chosen(opening)
         folder, order = settings.models.folder, settings.models.sources
         for file in profile.model_files:
 
@@ -79,13 +79,12 @@ class FirstRun:
             except CancelledError as error:
                 raise ModelFileError("the download was stopped", "what is there is kept") from error
 
-    def _chosen(self, name: str) -> "tuple[Settings, Profile]":
+    def _chosen(self, opening: "Opening") -> "tuple[Settings, Profile]":
         from agent.app.front import settings_for
         from agent.resources import config_folder, profiles_folder
         from agent.server.profile_files import load_profile
-        from agent.ui.options import Opening
 
-        settings = settings_for(self.workspace, Opening(profile=name)).settings
+        settings = settings_for(self.workspace, opening).settings
         profile = load_profile(settings.profile, [config_folder() / "profiles", profiles_folder()])
         return settings, profile
 

@@ -50,7 +50,12 @@ class Looks:
 
 
 def run_front(request: FrontRequest) -> int:
-    """Opens the interface and returns the exit code when it is closed."""
+    """Opens the interface and returns the exit code when it is closed.
+
+    Raises UsageError: the session to go on with is not there, or is open elsewhere.
+    """
+    if request.resume:
+        _require_session(request)
     looks = read_looks(os.environ)
     options = options_for(request, looks)
     if request.plain:
@@ -63,9 +68,30 @@ def run_front(request: FrontRequest) -> int:
     session_id = app.run(mouse=looks.mouse)
     if app.return_code:
         return app.return_code
-    if session_id:
-        print(f"agent --resume {session_id}", file=sys.stderr)
+    line = resume_line(request.workspace, session_id or "")
+    if line:
+        print(line, file=sys.stderr)
     return 0
+
+
+def _require_session(request: FrontRequest) -> None:
+    """Told in the shell: a screen that opens only to say so would be in the way."""
+    from agent.app.record import chosen_session
+    from agent.session.store import require_closed
+
+    folder = chosen_session(request.workspace, request.resume, allow_open=request.fork)
+    if not request.fork:
+        require_closed(folder)
+
+
+def resume_line(workspace: Path, session_id: str) -> str:
+    """How to go on with a session that was closed; empty where nothing happened in it, which leaves none."""
+    from agent.session.catalogue import find_session
+
+    try:
+        return f"agent --resume {find_session(state_folder(), workspace, session_id).name}"
+    except AgentError:
+        return ""
 
 
 def read_looks(environment: Mapping[str, str]) -> Looks:

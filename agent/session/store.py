@@ -152,10 +152,7 @@ class SessionStore:
         try:
             return cls(folder, secrets, report, machine.write, exclusive=False)
         except BlockingIOError as error:
-            raise UsageError(
-                f"session {folder.name} is open in another program",
-                "close it there, or go on in a copy of it (a fork)",
-            ) from error
+            raise _open_elsewhere(folder) from error
         except OSError as error:
             raise UsageError(f"cannot open session {folder.name}: {error.strerror or error}") from error
 
@@ -245,6 +242,19 @@ def session_names(folder: Path) -> list[str]:
             return [entry.name for entry in entries if is_session_id(entry.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def require_closed(session_folder: Path) -> None:
+    """Raises UsageError: a living process is recording this session."""
+    if is_active(session_folder):
+        raise _open_elsewhere(session_folder)
+
+
+def _open_elsewhere(folder: Path) -> UsageError:
+    return UsageError(
+        f"session {folder.name} is open in another program",
+        "close it there, or go on in a copy: --resume ID --fork",
+    )
 
 
 def is_active(session_folder: Path) -> bool:

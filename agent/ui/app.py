@@ -184,9 +184,9 @@ class AgentApp(App[str]):
         if setup is not None:
             from agent.ui.screens.setup import SetupScreen
 
-            missing = await setup.missing(opening.profile)
+            missing = await setup.missing(opening)
             if any(item.can_fetch for item in missing):
-                await self.push_screen_wait(SetupScreen(setup, opening.profile, missing))
+                await self.push_screen_wait(SetupScreen(setup, opening, missing))
         await self.desk.live.open(opening)
         if self.options.loaded is not None:
             self.options.loaded()

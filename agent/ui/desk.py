@@ -105,7 +105,9 @@ class Desk:
     def refresh(self) -> None:
         """Brings the status bar and the line of hints up to date."""
         figures = self.bridge.meter.figures()
-        self._app.status.show(segments(self.facts, figures, self.bridge.server_detail))
+        has_failed = self.live.has_failed and not self.live.is_opening
+        detail = self.bridge.server_detail
+        self._app.status.show(segments(self.facts, figures, detail, has_failed=has_failed))
         self._app.show_hints()
         if not figures.is_running:
             self._frames.pause()

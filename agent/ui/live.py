@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from agent.core.errors import AgentError, UsageError
@@ -59,19 +60,29 @@ class LiveSession:
         return self.is_running or self._commands > 0
 
     async def open(self, opening: Opening) -> None:
-        """Opens a session and hands over what was sent meanwhile. A failure is shown, never raised."""
+        """Opens a session and hands over what was sent meanwhile. A failure is shown, never raised.
+
+        Where an earlier session cannot be gone on with, a fresh one takes its place.
+        """
         self.is_opening = True
         self.has_failed = True
         self._changed()
         try:
-            self.handle = await self._opener(opening)
-            self.has_failed = False
-        except AgentError as error:
-            self._show(Notice(text=f"{error.message}\n{error.hint}".strip(), level="error"))
-            return
+            problem = await self._try(opening)
+            if problem:
+                self._show(Notice(text=problem, level="error"))
+            if problem and opening.resume:
+                opening = replace(opening, resume="", fork=False)
+                also = await self._try(opening)
+                if also != problem:
+                    text, level = (also, "error") if also else ("a new session is open instead", "info")
+                    self._show(Notice(text=text, level=level))
         finally:
+            self.has_failed = self.handle is None
             self.is_opening = False
             self._changed()
+        if self.handle is None:
+            return
         self._follower = asyncio.create_task(self._follow(self.handle))
         if opening.resume:
             await self.show_past()
@@ -79,6 +90,14 @@ class LiveSession:
         for text in waiting:
             self.handle.prompt(text)
         self._changed()
+
+    async def _try(self, opening: Opening) -> str:
+        """Opens a session; what was wrong, empty where nothing was."""
+        try:
+            self.handle = await self._opener(opening)
+        except AgentError as error:
+            return f"{error.message}\n{error.hint}".strip()
+        return ""
 
     def send(self, text: str, when: Literal["now", "later"]) -> None:
         """Begins a turn, steers the running one, or waits until there is a session."""

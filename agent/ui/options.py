@@ -39,11 +39,11 @@ Progress = Callable[[str, int, int], None]
 
 
 class Setup(Protocol):
-    """Looks what is missing before the first turn, and fetches it."""
+    """Looks what the session of an opening lacks before its first turn, and fetches it."""
 
-    async def missing(self, profile: str) -> list[Missing]: ...
+    async def missing(self, opening: Opening) -> list[Missing]: ...
 
-    async def fetch(self, profile: str, progress: Progress) -> None:
+    async def fetch(self, opening: Opening, progress: Progress) -> None:
         """Raises AgentError: it could not be fetched."""
         ...
 

@@ -40,12 +40,15 @@ class Shown:
     is_right: bool
 
 
-def segments(facts: "SessionFacts | None", figures: "Figures", server_detail: str = "") -> list[Segment]:
-    """All that there is to say now, from left to right."""
+def segments(
+    facts: "SessionFacts | None", figures: "Figures", server_detail: str = "", *, has_failed: bool = False
+) -> list[Segment]:
+    """All that there is to say now, from left to right. `has_failed`: no session could be opened."""
     found: list[Segment | None] = []
+    if facts is None and has_failed:
+        return [Segment(name="server", forms=("✗ no session",), weight=90, tone="bad", is_right=False)]
     if facts is None:
-        found.append(Segment(name="server", forms=("starting",), weight=90, tone="busy", is_right=False))
-        return [segment for segment in found if segment]
+        return [Segment(name="server", forms=("starting",), weight=90, tone="busy", is_right=False)]
     found += [_mode(facts), _model(facts), _server(facts, server_detail)]
     found += [
         _activity(facts, figures),

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.front import FrontRequest, Looks, options_for, read_looks, settings_for
+from agent.app.first_run import FirstRun
+from agent.app.front import FrontRequest, Looks, options_for, read_looks, resume_line, run_front, settings_for
+from agent.core.errors import UsageError
 from agent.session.store import SessionStore
 from agent.ui.options import Opening
 
@@ -50,3 +52,44 @@ def test_a_session_goes_on_with_the_profile_that_it_began_with(
     assert settings_for(tmp_path, Opening(resume=session)).settings.profile == "embedded-small"
     assert settings_for(tmp_path, Opening(resume=session, profile="remote")).settings.profile == "remote"
     assert settings_for(tmp_path, Opening()).settings.profile == "embedded"
+
+
+@pytest.mark.parametrize("name", ["20990101-000000-000-aaaaaa", "last"])
+def test_a_session_that_is_not_there_is_told_before_the_interface_opens(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    with pytest.raises(UsageError, match=r"no (earlier )?session"):
+        run_front(FrontRequest(workspace=tmp_path, resume=name))
+
+
+def test_a_session_that_is_open_elsewhere_is_told_before_the_interface_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    with (
+        SessionStore.create(tmp_path / "state", tmp_path, profile="embedded", kind="chat") as store,
+        pytest.raises(UsageError, match="is open in another program"),
+    ):
+        run_front(FrontRequest(workspace=tmp_path, resume=store.id))
+
+
+async def test_what_is_missing_is_that_of_the_profile_that_a_session_goes_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("AGENT_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("AGENT_DATA_HOME", str(tmp_path / "data"))
+    with SessionStore.create(tmp_path / "state", tmp_path, profile="remote", kind="chat") as store:
+        session = store.id
+    setup = FirstRun(tmp_path)
+    assert await setup.missing(Opening())
+    assert await setup.missing(Opening(resume=session)) == []
+
+
+def test_only_a_session_that_was_kept_is_named_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    with SessionStore.create(tmp_path / "state", tmp_path, profile="remote", kind="chat") as store:
+        session = store.id
+    assert resume_line(tmp_path, session) == f"agent --resume {session}"
+    assert resume_line(tmp_path, "20990101-000000-000-aaaaaa") == resume_line(tmp_path, "") == ""

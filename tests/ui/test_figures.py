@@ -186,6 +186,10 @@ def test_no_session_yet_is_said():
     assert text_of(fit(segments(None, Figures()), 80)) == "starting"
 
 
+def test_a_session_that_could_not_be_opened_is_not_said_to_start():
+    assert text_of(fit(segments(None, Figures(), has_failed=True), 80)) == "✗ no session"
+
+
 def test_a_branch_cannot_steer_the_terminal():
     facts = SessionFacts(session_id="1", workspace="/", profile="p", mode="ask", branch="a\x1b[31mb")
     assert "\x1b" not in text_of(fit(segments(facts, Figures()), 80))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.geometry import Size
 
-from agent.core.errors import ServerError
+from agent.core.errors import ServerError, UsageError
 from agent.core.events import (
     AssistantReplied,
     Notice,
@@ -19,6 +19,7 @@ from agent.core.events import (
     UserMessageAdded,
 )
 from agent.core.stats import StepStats
+from agent.ui.options import Opening
 from agent.ui.screens.turns import TurnsScreen
 from agent.ui.widgets.queue_line import QueueLine
 from tests.fakes.fake_handle import FACTS, FakeHandle
@@ -241,6 +242,39 @@ async def test_a_session_that_cannot_be_opened_is_opened_again_with_the_next_tex
         rig.app.submit("again", "now")
         await settle(pilot, rig)
         assert handle.prompts == ["again"]
+
+
+async def test_where_an_earlier_session_cannot_go_on_a_new_one_takes_what_is_typed():
+    asked: list[str] = []
+    handle = FakeHandle()
+
+    async def open_session(opening: Opening) -> FakeHandle:
+        asked.append(opening.resume)
+        if opening.resume:
+            raise UsageError("no session 'abc'", "agent session list shows the sessions")
+        return handle
+
+    rig = Rig(handles=[handle], options={"open_session": open_session, "opening": Opening(resume="abc")})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("hello", "now")
+        await rest(pilot)
+        assert rig.lines[:2] == [
+            "no session 'abc'\nagent session list shows the sessions",
+            "a new session is open instead",
+        ]
+        assert (asked, handle.prompts) == (["abc", ""], ["hello"])
+
+
+async def test_what_stops_any_session_is_told_once():
+    async def open_session(_opening: Opening) -> FakeHandle:
+        raise UsageError("unknown profile 'x'", "see `agent profile list`")
+
+    rig = Rig(options={"open_session": open_session, "opening": Opening(resume="abc")})
+    async with rig.app.run_test() as pilot:
+        await pilot.pause()
+        await rest(pilot)
+        assert rig.lines == ["unknown profile 'x'\nsee `agent profile list`"]
 
 
 async def test_a_flood_of_text_leaves_keys_their_turn():

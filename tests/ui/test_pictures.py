@@ -17,7 +17,7 @@ from agent.core.events import (
 )
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
-from agent.ui.options import Missing
+from agent.ui.options import Missing, Opening
 from agent.ui.screens.picker import PickerScreen
 from agent.ui.screens.setup import SetupScreen
 from agent.ui.widgets.menu import Choice
@@ -142,6 +142,6 @@ async def test_what_is_missing_at_first(size: tuple[int, int], tmp_path: Path):
     missing: list[Missing] = [MODEL, NO_GPU]
     async with rig.app.run_test(size=size) as pilot:
         await settle(pilot, rig)
-        rig.app.push_screen(SetupScreen(FakeSetup(*missing), "small", missing))
+        rig.app.push_screen(SetupScreen(FakeSetup(*missing), Opening(profile="small"), missing))
         await rest(pilot)
         compare(rig.app, f"setup-{size[0]}x{size[1]}", tmp_path)

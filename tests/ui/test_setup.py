@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.errors import ModelFileError
-from agent.ui.options import Missing, Progress
+from agent.ui.options import Missing, Opening, Progress
 from agent.ui.screens.setup import SetupScreen
 from tests.ui.rig import SIZES, Rig, rest, settle
 
@@ -19,15 +19,15 @@ class FakeSetup:
         self._failures = failures
         self.fetched: list[str] = []
 
-    async def missing(self, profile: str) -> list[Missing]:
+    async def missing(self, opening: Opening) -> list[Missing]:
         return self._missing
 
-    async def fetch(self, profile: str, progress: Progress) -> None:
+    async def fetch(self, opening: Opening, progress: Progress) -> None:
         progress("small.gguf", 50, 100)
         if self._failures:
             self._failures -= 1
             raise ModelFileError("no connection", "try again")
-        self.fetched.append(profile)
+        self.fetched.append(opening.profile)
 
 
 async def shown(pilot) -> SetupScreen:

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from agent.core.errors import AgentError
 from agent.ui.conversation.text import visible
-from agent.ui.options import Missing, Setup
+from agent.ui.options import Missing, Opening, Setup
 from agent.ui.text import size
 
 BAR_CELLS = 32
@@ -26,10 +26,10 @@ class SetupScreen(ModalScreen[bool]):
         Binding("escape,q,ctrl+c", "leave", "Not now"),
     ]
 
-    def __init__(self, setup: Setup, profile: str, missing: list[Missing]) -> None:
+    def __init__(self, setup: Setup, opening: Opening, missing: list[Missing]) -> None:
         super().__init__()
         self._setup = setup
-        self._profile = profile
+        self._opening = opening
         self._missing = missing
         self._is_fetching = False
 
@@ -66,7 +66,7 @@ class SetupScreen(ModalScreen[bool]):
             loop.call_soon_threadsafe(self._show_progress, name, done, whole)
 
         try:
-            await self._setup.fetch(self._profile, progress)
+            await self._setup.fetch(self._opening, progress)
         except AgentError as error:
             self._is_fetching = False
             self._say(f"{error.message}\n{error.hint}\nEnter tries again; what was fetched is kept.")
