@@ -23,7 +23,7 @@ class FirstRun:
     workspace: Path
 
     async def missing(self, opening: "Opening") -> "list[Missing]":
-        """Nothing where settings or profile cannot be read: opening the session says what is wrong with it."""
+        """Nothing where settings or profile cannot be read: opening the session says what is wrong."""
         try:
             return await asyncio.to_thread(self._look, opening)
         except AgentError:
