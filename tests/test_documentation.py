@@ -1,12 +1,14 @@
 """What docs/ and README.md list is what the program has. docs/configuration.md has a test of its own."""
 
 import re
+from argparse import PARSER, ArgumentParser
 from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from agent.cli import server
 from agent.cli.main import COMMANDS
 from agent.core.errors import ExitCode
 from agent.core.events import Event, TurnFinished, TurnReason
@@ -59,6 +61,15 @@ def test_every_page_is_in_the_index():
 def test_every_command_is_in_the_readme():
     listed = " ".join(re.findall(r"^\| `(agent [^|]+) \|", README, re.MULTILINE))
     assert {name for name in COMMANDS if f"agent {name}" not in listed} == set()
+
+
+def test_every_action_of_servers_is_in_the_readme():
+    actions = ArgumentParser().add_subparsers()
+    server.add_parser(actions)
+    (choices,) = (one.choices for one in actions.choices["server"]._actions if one.nargs == PARSER)
+    rows = re.findall(r"^\| (`agent server [^|]+) \|", README, re.MULTILINE)
+    listed = {word for row in rows for code in re.findall(r"`([^`]+)`", row) for word in code.split()}
+    assert set(choices or ()) - listed == set()
 
 
 @pytest.mark.parametrize("text", [README, HEADLESS], ids=["README.md", "headless.md"])

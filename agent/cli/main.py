@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 from agent import __version__
+from agent.cli.arguments import Parser
 
 # Only the module of the command that is asked for is imported; the others are known by their summary.
 COMMANDS = {
@@ -64,6 +65,9 @@ def run(argv: Sequence[str]) -> int:
         _redirect_to_nowhere(sys.stdout)
         return int(ExitCode.NOT_SOLVED)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _is_current_folder_gone():
+            _complain("the current folder is gone\nhint: change to a folder that exists, then try again")
+            return int(ExitCode.USAGE)
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         where = f": {error.filename}" if error.filename else ", where the output goes or files are kept"
@@ -88,6 +92,16 @@ def _open_closed_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
+def _is_current_folder_gone() -> bool:
+    from pathlib import Path
+
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _complain(text: str) -> None:
     try:
         print(f"agent: {text}", file=sys.stderr, flush=True)
@@ -101,14 +115,14 @@ def _redirect_to_nowhere(stream: TextIO) -> None:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(
+    parser = Parser(
         prog="agent",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"agent {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     argv = _with_default_command(argv)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
@@ -150,6 +164,18 @@ def _refuse_option(option: str, known: Sequence[str]) -> NoReturn:
     raise UsageError(f"there is no option {option}", hint)
 
 
+def _refuse_files_as_folders() -> None:
+    """Raises UsageError for a folder of the person's that is a file: it would look like an empty one."""
+    from agent.core.errors import UsageError
+    from agent.resources import FOLDER_VARIABLES, expand_home
+
+    for variable in FOLDER_VARIABLES:
+        folder = expand_home(os.environ.get(variable, ""))
+        if folder.is_file():
+            hint = f"choose another with {variable}, or move the file out of the way"
+            raise UsageError(f"{folder} is not a folder", hint)
+
+
 def _arguments(
     parser: argparse.ArgumentParser, argv: Sequence[str], chosen: str | None
 ) -> argparse.Namespace:
@@ -157,7 +183,10 @@ def _arguments(
     from agent.core.errors import UsageError
 
     try:
-        return parser.parse_args(argv)
+        arguments = parser.parse_args(argv)
+        if chosen not in ("doctor", "config"):  # they say it as a finding, or are needed to see it
+            _refuse_files_as_folders()
+        return arguments
     except UsageError as error:
         if chosen in COMMANDS:
             error.hint = error.hint.replace("`agent --help`", f"`agent {chosen} --help`")
@@ -166,15 +195,3 @@ def _arguments(
 
             refuse(argv, error)
         raise
-
-
-class _Parser(argparse.ArgumentParser):
-    """Errors in the form of all others: one line that says what is wrong, and what to do."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False)
-
-    def error(self, message: str) -> NoReturn:
-        from agent.core.errors import UsageError
-
-        raise UsageError(message.replace("argument COMMAND: ", ""), f"see `{self.prog} --help`")

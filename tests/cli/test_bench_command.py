@@ -141,7 +141,7 @@ def test_own_prompts_are_sent(place: Path, scripted_server: StartServer):
         (["--runs", "0"], "'0' is no whole number"),
         (["--extra-inputs", "[1]"], "not a JSON object"),
         (["--timeout", "nan"], "'nan' is no number"),
-        (["--suite", "poems"], "invalid choice: 'poems'"),
+        (["--suite", "poems"], "--suite/--bench takes "),
         (["--category", "poems"], "no category or prompt 'poems'"),
         (["--prompt-file", "missing.md"], "cannot read the prompts in missing.md"),
         (["--url", "http://user:pass@box"], "server.url"),

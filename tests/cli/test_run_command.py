@@ -61,11 +61,11 @@ def test_task_file_that_is_none(
         (["-p", "x", "-C", "nope"], "there is no folder nope"),
         (["-p", "x", "-C", "task.md"], "task.md is not a folder"),
         (["-p", "x", "--max-seconds", "inf"], "--max-seconds has to be above 0, not inf"),
-        (["-p", "x", "--max-steps", "many"], "argument --max-steps: invalid int value: 'many'"),
+        (["-p", "x", "--max-steps", "many"], "--max-steps takes a whole number, not 'many'"),
         (["-p", "x", "--deny", "("], "("),
         (["-p", "x", "--profile", "embeded"], "unknown profile 'embeded'"),
         (["-p", "x", "--branch", "mine"], "is not in a git repository"),
-        (["-p", "x", "--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["-p", "x", "--frobnicate"], "there is no option --frobnicate"),
     ],
 )
 @pytest.mark.parametrize("form", ["text", "json", "jsonl"])

@@ -147,7 +147,7 @@ def test_embedded_profile_is_shown_in_words_of_a_server_with_a_note(capsys: pyte
     [
         (["--port", "0"], "is no port"),
         (["--port", "99999"], "is no port"),
-        (["--dialect", "llama"], "invalid choice"),
+        (["--dialect", "llama"], "--dialect takes "),
         (["--dialect", "ik", "--binary", "x"], "not allowed with"),
     ],
 )

@@ -122,17 +122,22 @@ def test_check_that_cannot_start_is_told_before_the_model_works(place: Place, sc
 def test_state_folder_that_cannot_be_written_to(place: Place, scripted_server: StartServer):
     place.use(scripted_server(FINISH).url)
     (place.folder / "file").write_text("", "utf-8")
-    done = place.run("run", "-p", "Hello", environment={"AGENT_STATE_HOME": str(place.folder / "file")})
+    done = place.run(
+        "run", "-p", "Hello", environment={"AGENT_STATE_HOME": str(place.folder / "file" / "state")}
+    )
     assert done.code == 2
-    assert done.err.startswith(f"agent: cannot start a session in {place.folder}/file/sessions/")
+    assert done.err.startswith(f"agent: cannot start a session in {place.folder}/file/state/sessions/")
     assert "AGENT_STATE_HOME" in done.err.splitlines()[1]
 
 
-def test_current_folder_that_is_gone(place: Place):
+@pytest.mark.parametrize(
+    "words", [("run", "-p", "Hello"), ("session", "list"), ("doctor",), ("config", "show"), ("mcp", "list")]
+)
+def test_current_folder_that_is_gone(place: Place, words: tuple[str, ...]):
     vanishing = 'rmdir "$PWD"; exec "$@"'
     folder = place.folder / "gone"
     folder.mkdir()
-    done = place.run("run", "-p", "Hello", folder=folder, program=("sh", "-c", vanishing, "sh", *AGENT))
+    done = place.run(*words, folder=folder, program=("sh", "-c", vanishing, "sh", *AGENT))
     assert (done.code, done.err.splitlines()[0]) == (2, "agent: the current folder is gone")
 
 

@@ -142,9 +142,9 @@ def test_a_session_is_copied_exported_and_removed(place: Place, scripted_server:
         (("fork",), "no earlier session in"),
         (("fork", "nope"), "no session 'nope' for"),
         (("export",), "no sessions in"),
-        (("export", "--format", "pdf"), "invalid choice: 'pdf'"),
+        (("export", "--format", "pdf"), "--format takes markdown, html or json, not 'pdf'"),
         (("resume",), "the terminal interface needs a terminal"),
-        (("frok",), "invalid choice: 'frok'"),
+        (("frok",), "there is no action 'frok'"),
     ],
 )
 def test_what_cannot_be_done_with_a_session_is_said(place: Place, arguments: tuple[str, ...], complaint: str):

@@ -1,0 +1,60 @@
+"""The parser of the command line: its errors are one line that says what is wrong, and what to do."""
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+_KINDS = {"int": "a whole number", "float": "a number"}
+_WRONG_VALUE = re.compile(
+    r"argument (?P<name>\S+): invalid (?P<kind>int|float) value: (?P<value>.*)", re.DOTALL
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError with a hint, where possible with the word that was meant."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        wrong = _WRONG_VALUE.fullmatch(message)
+        if wrong:
+            message = f"{wrong['name']} takes {_KINDS[wrong['kind']]}, not {wrong['value']}"
+        self._refuse(message, ())
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuses an unknown option here, where the options are known that may have been meant."""
+        found, unknown = super().parse_known_args(args, namespace)
+        option = next((word for word in unknown if word.startswith("--") and len(word) > 2), None)
+        if option:
+            name = option.partition("=")[0]
+            self._refuse(f"there is no option {name}", close_to(name, self._option_string_actions))
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        if action.nargs == argparse.PARSER:
+            kind = str(action.metavar or "action").lower()
+            self._refuse(f"there is no {kind} {value!r}", close_to(str(value), known))
+        name = "/".join(action.option_strings) or action.metavar or action.dest
+        self._refuse(f"{name} takes {_one_of(known)}, not {value!r}", close_to(str(value), known))
+
+    def _refuse(self, message: str, meant: Sequence[str]) -> NoReturn:
+        from agent.core.errors import UsageError
+
+        hint = f"did you mean {meant[0]}?" if meant else f"see `{self.prog} --help`"
+        raise UsageError(message, hint)
+
+
+def close_to(word: str, known: Iterable[str]) -> Sequence[str]:
+    """The one of `known` that `word` was probably meant to be, or none."""
+    import difflib
+
+    return difflib.get_close_matches(word, list(known), n=1)
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else "".join(words)
