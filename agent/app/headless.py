@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from agent.app.early import EarlyReading
 from agent.app.interruption import ended_by_signals
 from agent.app.job import Job
+from agent.app.life_signs import LifeSigns, why_busy
 from agent.app.output import RunOutput
 from agent.app.request import RunRequest, resolve_directory, resolve_task
 from agent.app.serving import Serving, choose
@@ -112,17 +114,22 @@ async def execute(job: Job) -> int:
     """
     job.output.reader_left = job.cancel.set
     warm = asyncio.get_running_loop().run_in_executor(None, _import_client)
+    signs = LifeSigns(job.output)
+    beating = asyncio.ensure_future(signs.run())
     try:
         await _require_git(job)
         endpoint = job.serving.running()
         if endpoint is None:
             endpoint = await job.in_time(job.serving.endpoint(job.output.show))
         try:
+            if (record := job.serving.record_of(endpoint)) is not None:
+                signs.why_busy = partial(why_busy, record, endpoint.slots)
             return await _in_session(job, endpoint)
         finally:
             await _release(job, endpoint)
     finally:
-        await asyncio.gather(warm, return_exceptions=True)
+        beating.cancel()
+        await asyncio.gather(warm, beating, return_exceptions=True)
 
 
 async def _require_git(job: Job) -> None:

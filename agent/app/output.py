@@ -35,6 +35,16 @@ class RunOutput:
         elif not isinstance(event, TurnFinished):
             self._on_stderr(lambda: self._text.show(event))
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether a request waits for the server's first sign, and somebody is to be told."""
+        return self.form != "jsonl" and self._text.is_unanswered
+
+    def tick(self, busy: str) -> None:
+        """Shows that the run goes on, where it has been silent for a while. `busy`: why the server waits."""
+        if self.form != "jsonl":
+            self._on_stderr(lambda: self._text.tick(busy))
+
     def finish(
         self,
         finished: TurnFinished,
@@ -57,6 +67,8 @@ class RunOutput:
         elif failure:
             self.show(Notice(text=str(failure), level="error"))
         spoken = replace(finished, answer="", detail=detail)
+        if self.form == "text" and finished.reason != "done" and not finished.answer.strip():
+            self._on_stderr(self._text.last_words)
         self._on_stderr(lambda: self._text.finish(spoken, changed=list(changed), summary=summary))
         if self.form == "json":
             self._on_stdout(lambda: self._json.write(record))

@@ -82,17 +82,18 @@ def _read_matter(head: str, source: str) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 2}" if mark else ""
         problem = getattr(error, "problem", None) or "cannot be read"
-        raise UsageError(f"{source}{line}: the front matter is no YAML: {problem}") from None
+        raise UsageError(f"{source}{line}: the front matter is no YAML: {problem}", _MATTER_HINT) from None
     except (ValueError, RecursionError):
         # A date such as 2026-13-45, or brackets without end.
-        raise UsageError(f"{source}: the front matter has a value that is no YAML") from None
+        raise UsageError(f"{source}: the front matter has a value that is no YAML", _MATTER_HINT) from None
     if matter is None:
         return {}
     if not isinstance(matter, dict):
-        raise UsageError(f"{source}: the front matter has to be lines of `key: value`")
+        raise UsageError(f"{source}: the front matter has to be lines of `key: value`", _MATTER_HINT)
     return matter
 
 
+_MATTER_HINT = "write one `key: value` a line, and a value with signs such as : or # in it in quotes"
 _CHECK_HINT = "name a command, such as `check: python -m pytest -q`, or leave the line out"
 
 

@@ -1,11 +1,13 @@
 """Human text: progress on stderr, the closing answer on stdout."""
 
 import difflib
+import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO
 
 from agent.core.events import (
+    AssistantReplied,
     CheckFinished,
     CompactionFinished,
     CompactionStarted,
@@ -25,9 +27,11 @@ from agent.core.events import (
 )
 from agent.core.tool import FileDiff
 from agent.headless.figures import figures_line, token_count
+from agent.headless.waiting import LOG_SECONDS, TERMINAL_SECONDS, Waiting
 
 _ARGUMENT_CHARACTERS = 100
 _RESULT_LINES = 6
+_LAST_WORDS_LINES, _LAST_WORDS_CHARACTERS = 10, 2_000
 _DELEGATES = "task"  # a sub-agent may work for minutes; what it does is shown as it does it
 _PREFILL_WORTH_SHOWING = 256
 _TRANSIENT_CHARACTERS = 78  # a line that wraps cannot be taken back
@@ -75,10 +79,18 @@ _YELLOW: Style = "33"
 class TextFront:
     """Prints events as they come. `terminal` allows a line that is rewritten in place.
 
-    `colour` marks what the words and signs say anyway; it never says anything alone.
+    `colour` marks what the words and signs say anyway; it never says anything alone. `clock` gives seconds.
     """
 
-    def __init__(self, progress: TextIO, answer: TextIO, *, terminal: bool, colour: bool = False) -> None:
+    def __init__(
+        self,
+        progress: TextIO,
+        answer: TextIO,
+        *,
+        terminal: bool,
+        colour: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._progress = progress
         self._answer = answer
         self._terminal = terminal
@@ -86,8 +98,34 @@ class TextFront:
         self._transient = False
         self._server = ""
         self._delegated = ""
+        self._clock = clock
+        self._waiting = Waiting(clock)
+        self._drawn = self._said = clock()
+        self._last_words = self._unfinished = ""
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether a request waits for the server's first sign."""
+        return self._waiting.is_unanswered
+
+    def tick(self, busy: str = "") -> None:
+        """To be called now and then: says what is waited for, if nothing else was said for a while.
+
+        `busy` tells why the server does not begin.
+        """
+        line, now = self._waiting.line(busy), self._clock()
+        if not line:
+            return
+        if self._terminal and now - self._drawn >= TERMINAL_SECONDS:
+            drawn = self._drawn
+            self._rewrite(line)
+            self._drawn = drawn  # so that the seconds go on
+        elif not self._terminal and now - self._said >= LOG_SECONDS:
+            self._line(f"  {line}")
 
     def show(self, event: Event) -> None:
+        self._waiting.observe(event)
+        self._listen(event)
         match event:
             case ServerState():
                 self._server_state(event)
@@ -114,6 +152,31 @@ class TextFront:
             case _:
                 return
 
+    def _listen(self, event: Event) -> None:
+        """Keeps what the model said last, for the end of a run that comes to no answer."""
+        match event:
+            case TextDelta():
+                self._unfinished = (self._unfinished + event.text)[-_LAST_WORDS_CHARACTERS:]
+            case Retry():
+                self._unfinished = ""
+            case AssistantReplied():
+                self._unfinished = ""
+                if _are_words(event.text):
+                    self._last_words = event.text.strip()[-_LAST_WORDS_CHARACTERS:]
+            case _:
+                return
+
+    def last_words(self) -> None:
+        """Shows the end of what the model said last, if it said anything."""
+        said = self._unfinished.strip() if _are_words(self._unfinished) else self._last_words
+        lines = said.splitlines()
+        if not lines:
+            return
+        self._line("the model said last:")
+        if len(lines) > _LAST_WORDS_LINES:
+            lines = ["…", *lines[-_LAST_WORDS_LINES:]]
+        self._block("\n".join(lines))
+
     def _remark(self, event: CompactionStarted | CompactionFinished | Retry | Notice) -> None:
         match event:
             case CompactionStarted():
@@ -129,6 +192,7 @@ class TextFront:
 
     def finish(self, finished: TurnFinished, *, changed: list[str], summary: str) -> None:
         """The end of the run: why it ended, which files changed, the figures, the answer."""
+        self._waiting.observe(finished)
         if finished.reason == "server_failed":
             # What is said of a server begins with "the server" anyway.
             self._line(finished.detail, _RED)
@@ -136,6 +200,8 @@ class TextFront:
             self._line(f"{finished.reason.replace('_', ' ')}: {finished.detail}", _RED)
         if changed:
             self._line(f"changed: {', '.join(changed)}")
+        elif finished.reason != "done":
+            self._line("nothing was changed")
         if summary:
             self._line(summary, _BOLD)
         self._clear()
@@ -185,6 +251,7 @@ class TextFront:
 
     def _line(self, text: str, style: Style = "") -> None:
         self._clear()
+        self._drawn = self._said = self._clock()
         shown = _encodable(printable(text), self._progress)
         marked = f"\x1b[{style}m{shown}\x1b[0m" if style and self._colour else shown
         self._progress.write(f"{marked}\n")
@@ -198,11 +265,17 @@ class TextFront:
         self._progress.write(f"\r\x1b[2K{_encodable(line, self._progress)}")
         self._progress.flush()
         self._transient = True
+        self._drawn = self._clock()
 
     def _clear(self) -> None:
         if self._transient:
             self._progress.write("\r\x1b[2K")
             self._transient = False
+
+
+def _are_words(text: str) -> bool:
+    """Not a call in the form of text, as models without native tool calls write it."""
+    return bool(text.strip()) and not text.lstrip().startswith(("{", "```json"))
 
 
 def _diff_style(line: str) -> Style:

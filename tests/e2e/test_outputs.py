@@ -90,3 +90,16 @@ def test_session_holds_what_the_lines_say(place: Place, scripted_server: StartSe
     passing = {"text_delta", "reasoning_delta", "tool_call_delta", "prefill", "tool_output"}
     kept = [record for record in done.records if record["type"] not in passing]
     assert json.loads(json.dumps(place.sessions()[0][1:])) == kept
+
+
+def test_a_run_without_success_ends_with_the_models_last_words_and_what_was_changed(
+    place: Place, scripted_server: StartServer
+):
+    looks = Step(text="I will look around.", tool_calls=call("glob", pattern="*").tool_calls)
+    place.use(scripted_server(looks, looks).url)
+    done = place.run("run", "-p", "Work", "--max-steps", "1")
+    assert (done.code, done.out) == (3, "")
+    told = done.err[done.err.index("the model said last:") :].splitlines()
+    assert told[1] == "  I will look around."
+    assert told[2].startswith("step limit: ")
+    assert told[3] == "nothing was changed"

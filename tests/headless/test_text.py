@@ -21,6 +21,7 @@ from agent.core.events import (
     ServerState,
     SessionStarted,
     StepFinished,
+    StepStarted,
     TextDelta,
     ToolCallDelta,
     ToolFinished,
@@ -158,13 +159,13 @@ def test_without_an_answer_nothing_is_written_as_one(answer: str):
 def test_a_run_that_did_not_get_done_says_why():
     screen = Screen()
     screen.front.finish(finished("", "step_limit", "the limit of 3 steps is reached"), changed=[], summary="")
-    assert screen.progress.getvalue() == "step limit: the limit of 3 steps is reached\n"
+    assert screen.progress.getvalue() == "step limit: the limit of 3 steps is reached\nnothing was changed\n"
 
 
 def test_server_that_failed_is_named_once():
     screen = Screen()
     screen.front.finish(finished("", "server_failed", "the server failed: no room"), changed=[], summary="")
-    assert screen.progress.getvalue() == "the server failed: no room\n"
+    assert screen.progress.getvalue() == "the server failed: no room\nnothing was changed\n"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -292,6 +293,7 @@ def test_no_passing_state_is_left_when_the_answer_comes():
         ReasoningDelta(text="Hm"),
         ToolOutput(call_id="c1", text="noise"),
         AssistantReplied(text="I", reasoning=""),
+        StepStarted(step=1),
         UserMessageAdded(text="Do it."),
         PrefixBroken(cause="x"),
         finished(),
@@ -325,3 +327,29 @@ def test_without_colour_there_is_no_escape_sequence():
 def test_a_state_of_the_server_is_not_said_twice():
     text = Screen(terminal=False).show(ServerState(state="starting", detail="starting the engine"))
     assert text == "server: starting the engine\n"
+
+
+def test_a_run_that_comes_to_no_answer_ends_with_the_last_words_of_the_model():
+    screen = Screen()
+    screen.show(AssistantReplied(text="\n".join(f"line {number}" for number in range(12)), reasoning=""))
+    before = len(screen.progress.getvalue())
+    screen.front.last_words()
+    told = screen.progress.getvalue()[before:].splitlines()
+    assert told == ["the model said last:", "  …", *(f"  line {number}" for number in range(2, 12))]
+
+
+def test_last_words_are_those_that_were_interrupted():
+    screen = Screen()
+    screen.show(
+        AssistantReplied(text="I look.", reasoning=""), TextDelta(text="It is "), TextDelta(text="the")
+    )
+    screen.front.last_words()
+    assert screen.progress.getvalue().endswith("the model said last:\n  It is the\n")
+
+
+@pytest.mark.parametrize("text", ["", "  ", '{"tool": "read"}'])
+def test_nothing_and_calls_are_no_last_words(text: str):
+    screen = Screen()
+    screen.show(AssistantReplied(text=text, reasoning=""))
+    screen.front.last_words()
+    assert screen.progress.getvalue() == ""
