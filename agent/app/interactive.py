@@ -78,11 +78,12 @@ class InteractiveSession:
             mode=live.gate.mode,
             model=engine.model_name if engine else "",
             context_tokens=engine.model.context_tokens if engine else 0,
-            used_tokens=live.used_tokens,
+            used_tokens=live.moment.tokens or live.used_tokens,
             branch=live.glance.branch,
             changed_files=live.glance.changed_files,
             is_running=live.is_running,
             server=live.server_state,
+            waits_for=live.moment.waits_for,
         )
 
     def events(self) -> AsyncIterator[Event]:

@@ -13,6 +13,7 @@ from agent.app.foreign import remarks
 from agent.app.glance import RepoGlance
 from agent.app.keeper import EngineKeeper
 from agent.app.mcp import McpServers
+from agent.app.moment import Moment
 from agent.app.outbox import Outbox
 from agent.app.prompt_head import CHANGED_TOOLS, head_in, head_of, head_record
 from agent.app.record import SessionRecord
@@ -82,7 +83,8 @@ class LiveSession:
 
     `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
     services that change files or the engine; a turn begins after them. `undone` are the sessions that
-    would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps.
+    would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps,
+    `moment` how far the running step is.
     `log` has what is known of all turns; the turn loop adds what happens in a turn.
     `is_planning` says that the model was asked for a plan, and for nothing else since.
     """
@@ -112,12 +114,14 @@ class LiveSession:
     undone: list[str] = field(default_factory=list)
     speed: SpeedGuard | None = None
     reuse: ReuseWatch = field(default_factory=ReuseWatch)
+    moment: Moment = field(default_factory=Moment)
     _remarked: set[str] = field(default_factory=set)
     _head: str = ""
 
     def emit(self, event: Event) -> None:
         """What every event passes through: the figures, the session file, the front."""
         self.turns.observe(event)
+        self.moment.observe(event)
         if isinstance(event, TurnStarted | Rewound | CompactionFinished):
             self.log.observe(event)
         if event.type == "server_state":

@@ -1,31 +1,83 @@
-"""Notices that a server was stopped by somebody else while nothing runs."""
+"""Notices that a server was stopped by somebody else while nothing runs, or works for somebody else."""
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from agent.app.background import in_background
 from agent.app.engine import Engine
 from agent.app.keeper import is_gone
 from agent.app.live import LiveSession
-from agent.core.events import ServerState
+from agent.core.events import Notice, ServerState
+from agent.resources import runtime_folder
+from agent.server.probe import slots_of
+from agent.server.record import Record, list_records
 
 LOOK_SECONDS = 5.0
+SLOT_SECONDS = 1.0
+"""How long a request may stay silent between two looks for what it waits for."""
+
 _STOPPED = ServerState(state="stopped", detail="stopped from outside")
+Slots = list[dict[str, Any]]
 
 
 async def watch_server(live: LiveSession) -> None:
-    """Looks every few seconds at the record of the server, never at the server, until it is cancelled."""
+    """Looks every few seconds, until it is cancelled: at the record of an idle session's server, at the
+    slots of one that a request waits for.
+    """
+    busy: frozenset[Any] = frozenset()
     while True:
-        await asyncio.sleep(LOOK_SECONDS)
+        for _ in range(round(LOOK_SECONDS / SLOT_SECONDS)):
+            await asyncio.sleep(SLOT_SECONDS)
+            busy = await look_at_slots_once(live, busy)
         await look_once(live)
 
 
-async def look_once(live: LiveSession, gone: Callable[[Engine], bool] = is_gone) -> None:
-    """Tells once that the server is not there any more. A turn finds that out by itself."""
+async def look_once(
+    live: LiveSession,
+    gone: Callable[[Engine], bool] = is_gone,
+    running: Callable[[], list[Record]] = lambda: list_records(runtime_folder()),
+) -> None:
+    """Tells once that the server is not there any more, and why. A turn finds that out by itself."""
     engine = live.keeper.engine
     if engine is None or live.is_running or live.changing.locked() or live.server_state == "stopped":
         return
     is_still_there = not await in_background(lambda: gone(engine))
     if is_still_there or live.is_running or live.keeper.engine is not engine:
         return
+    others = await in_background(lambda: [record.profile for record in running() if record.is_running])
+    if live.is_running or live.keeper.engine is not engine:
+        return
+    why = f"to make room for the server of profile {others[0]!r}" if others else "from outside"
     live.emit(_STOPPED)
+    live.emit(Notice(text=f"the server was stopped {why}; it comes back with the next message"))
+
+
+async def look_at_slots_once(
+    live: LiveSession, before: frozenset[Any] = frozenset(), look: Callable[[Engine], Slots] | None = None
+) -> frozenset[Any]:
+    """Finds out whether a request that got no sign of the model yet waits for somebody else's.
+
+    Our own would have told how far it is from one look to the next, so only tasks that were there at both
+    are somebody else's.
+
+    Returns:
+        The tasks at work, for the next look; empty where no request waits.
+    """
+    engine = live.keeper.engine
+    if engine is None or not live.moment.is_silent:
+        return frozenset()
+    slots = await in_background(lambda: (look or _slots_of)(engine))
+    busy = frozenset((slot.get("id"), slot.get("id_task")) for slot in slots if slot.get("is_processing"))
+    if not live.moment.is_silent or not slots:
+        return frozenset()
+    which = "the only slot is" if len(slots) == 1 else f"all {len(slots)} slots are"
+    whose = "another session" if len(slots) == 1 else "other sessions"
+    is_taken = len(busy & before) == len(slots)
+    live.moment.waits_for = f"{which} busy with {whose}" if is_taken else ""
+    return busy
+
+
+def _slots_of(engine: Engine) -> Slots:
+    record = engine.serving.record_of(engine.endpoint)
+    return [] if record is None else slots_of(record) or []

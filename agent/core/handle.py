@@ -35,6 +35,7 @@ class SessionFacts:
     """What is known of a session at this moment, for a status bar. Counts are tokens.
 
     `model` and `context_tokens` are empty until the server is up. `branch` is empty outside of git.
+    `waits_for` says what a running turn waits for, where that is not simply the model.
     """
 
     session_id: str
@@ -48,6 +49,7 @@ class SessionFacts:
     changed_files: int = 0
     is_running: bool = False
     server: str = "stopped"
+    waits_for: str = ""
 
 
 class SessionHandle(Protocol):

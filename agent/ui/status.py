@@ -143,10 +143,12 @@ def _server(facts: "SessionFacts", detail: str) -> Segment | None:
 
 def _activity(facts: "SessionFacts", figures: "Figures") -> Segment | None:
     """Before the first sign of the model: a long wait must not look like nothing."""
-    is_silent = figures.decode_rate is None and not figures.prefill_total
+    is_silent = bool(facts.waits_for) or (figures.decode_rate is None and not figures.prefill_total)
     if not (figures.is_running and is_silent and facts.server in _QUIET_STATES):
         return None
-    return Segment(name="activity", forms=("waiting for the model", "waiting"), weight=94, tone="busy")
+    why = facts.waits_for
+    forms = (f"waiting: {why}", "waiting") if why else ("waiting for the model", "waiting")
+    return Segment(name="activity", forms=forms, weight=94, tone="busy")
 
 
 def _prefill(figures: "Figures") -> Segment | None:

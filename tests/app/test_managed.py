@@ -125,8 +125,27 @@ async def test_a_server_that_somebody_stopped_is_seen_while_nothing_runs_and_its
         assert talk.session.facts.server == "stopped"
         assert (await talk.turn("two")).answer == "Back."
         notices = [event.text for event in talk.of("notice")]
+        assert notices.count("the server was stopped from outside; it comes back with the next message") == 1
         assert "the server was stopped from outside; it is started again" in notices
         assert [event.state for event in talk.of("server_state")].count("stopped") == 1
+
+
+async def test_a_server_that_made_room_for_another_is_told_with_the_name_of_that(managed: Managed):
+    managed.profile(PLAIN)
+    managed.script(TRIAL, "Hello.")
+    async with managed.talking() as talk:
+        await talk.turn("one")
+        live = talk.session._live
+        engine = live.keeper.engine
+        assert engine is not None
+        record = engine.serving.record_of(engine.endpoint)
+        assert record is not None
+        await look_once(live, gone=lambda _: True, running=lambda: [replace(record, profile="other")])
+        notice = await talk.until("notice")
+        assert notice.text == (
+            "the server was stopped to make room for the server of profile 'other'; "
+            "it comes back with the next message"
+        )
 
 
 async def test_a_draft_that_does_not_pay_is_told_once_with_the_remedy(managed: Managed, homes: Path):

@@ -186,6 +186,13 @@ def test_no_session_yet_is_said():
     assert text_of(fit(segments(None, Figures()), 80)) == "starting"
 
 
+def test_what_a_turn_waits_for_is_named_where_it_is_not_the_model():
+    facts = replace(FACTS, is_running=True, waits_for="the only slot is busy with another session")
+    shown = text_of(fit(segments(facts, Figures(is_running=True)), 120))
+    assert "waiting: the only slot is busy with another session" in shown
+    assert "waiting for the model" not in shown
+
+
 def test_a_session_that_could_not_be_opened_is_not_said_to_start():
     assert text_of(fit(segments(None, Figures(), has_failed=True), 80)) == "✗ no session"
 
