@@ -36,6 +36,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Prints all settings as they are in the present folder; notices go to stderr."""
+    from agent.config.layers import unknown_variables
     from agent.config.load import find_project_root, load_settings
     from agent.config.show import as_json, as_rows, explanations
 
@@ -51,6 +52,9 @@ def run_show(arguments: argparse.Namespace) -> int:
         print("\n".join(align([("KEY", "VALUE", "SOURCE"), *as_rows(loaded)])))
     for notice in loaded.notices:
         print(notice, file=sys.stderr)
+    for name, meant in unknown_variables(os.environ).items():
+        guess = f"; did you mean {meant}?" if meant else ""
+        print(f"warning: {name} is no setting of this program and counts for nothing{guess}", file=sys.stderr)
     return 0
 
 
@@ -70,6 +74,7 @@ def run_set(arguments: argparse.Namespace) -> int:
 
     path, value = set_user_value(arguments.key, arguments.value, os.environ)
     print(f"{arguments.key} = {show_value(value)} in {path}", file=sys.stderr)
+    _say_what_is_still_wrong()
     return 0
 
 
@@ -79,7 +84,15 @@ def run_unset(arguments: argparse.Namespace) -> int:
 
     path, was_set = unset_user_value(arguments.key, os.environ)
     print(f"{arguments.key} is {'no longer' if was_set else 'not'} set in {path}", file=sys.stderr)
+    _say_what_is_still_wrong()
     return 0
+
+
+def _say_what_is_still_wrong() -> None:
+    from agent.config.edit import user_file_mistakes
+
+    for mistake in user_file_mistakes(os.environ):
+        print(f"still wrong: {mistake.text}", file=sys.stderr)
 
 
 def align(rows: Sequence[tuple[str, str, str]]) -> list[str]:

@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from agent.config.files import write_atomically
-from agent.config.layers import decode, file_layer, flags_layer, parse_toml, read_file
+from agent.config.layers import (
+    Mistake,
+    decode,
+    file_mistakes,
+    flags_layer,
+    flatten,
+    parse_toml,
+    read_file,
+)
 from agent.config.load import user_config_file
 from agent.config.model import all_settings
 from agent.config.text import closest, parse_value
@@ -19,6 +27,8 @@ def set_user_value(key: str, text: str, environment: Mapping[str, str]) -> tuple
         key: a dotted key, such as `limits.max_steps`.
         text: the value as it was typed; lists are TOML arrays or items with commas between them.
 
+    Other unknown keys and wrong values in the file stay, and are no obstacle.
+
     Raises:
         UsageError: unknown key, wrong value, or the file cannot be read, changed safely or written.
     """
@@ -26,14 +36,21 @@ def set_user_value(key: str, text: str, environment: Mapping[str, str]) -> tuple
     value = parse_value(kinds.get(key, str), text)
     flags_layer({key: value})
     path = user_config_file(environment)
-    content = read_file(path) or b""
-    before = dict(file_layer("user", path, content).values)
-    changed = with_value(path, decode(path, content), key, value)
+    text = decode(path, read_file(path) or b"")
+    before = flatten(parse_toml(path, text))
+    changed = with_value(path, text, key, value)
     # The person's file is worth more than this edit: what is written must be the old content plus one value.
-    if dict(file_layer("user", path, changed.encode("utf-8")).values) != {**before, key: value}:
+    # Its other mistakes, if it has any, stay as they are.
+    if not _says(path, changed, {**before, key: value}):
         raise UsageError(f"{path} is written in a way that cannot be changed safely; set {key} there by hand")
     write_atomically(path, changed)
     return path, value
+
+
+def user_file_mistakes(environment: Mapping[str, str]) -> list[Mistake]:
+    """The unknown keys and wrong values in the person's file. Raises UsageError where it cannot be read."""
+    path = user_config_file(environment)
+    return file_mistakes(path, decode(path, read_file(path) or b""))
 
 
 def unset_user_value(key: str, environment: Mapping[str, str]) -> tuple[Path, bool]:
@@ -43,25 +60,37 @@ def unset_user_value(key: str, environment: Mapping[str, str]) -> tuple[Path, bo
         The file, and whether the key was in it.
 
     Raises:
-        UsageError: unknown key, or the file cannot be read, changed safely or written.
+        UsageError: unknown key that is not in the file either, or the file cannot be read, changed safely or
+            written.
     """
+    path = user_config_file(environment)
+    text = decode(path, read_file(path) or b"")
+    table = parse_toml(path, text)
+    before = flatten(table)
     known = [info.key for info in all_settings()]
-    if key not in known:
+    # A table goes as a whole only where it is none of ours.
+    is_strange_table = key in table and not any(name.startswith(f"{key}.") for name in known)
+    if key not in known and key not in before and not is_strange_table:
         close = closest(key, known)
         raise UsageError(
             f"unknown setting {key!r}", f"did you mean {close!r}?" if close else "see `agent config show`"
         )
-    path = user_config_file(environment)
-    content = read_file(path) or b""
-    before = dict(file_layer("user", path, content).values)
-    if key not in before:
+    if key not in before and not is_strange_table:
         return path, False
-    changed = _without_value(path, decode(path, content), key)
-    after = {name: value for name, value in before.items() if name != key}
-    if dict(file_layer("user", path, changed.encode("utf-8")).values) != after:
+    changed = _without_value(path, text, key)
+    after = {
+        name: value
+        for name, value in before.items()
+        if name != key and not (is_strange_table and name.startswith(f"{key}."))
+    }
+    if not _says(path, changed, after):
         raise UsageError(f"{path} is written in a way that cannot be changed safely; remove {key} by hand")
     write_atomically(path, changed)
     return path, True
+
+
+def _says(path: Path, text: str, values: Mapping[str, Any]) -> bool:
+    return flatten(parse_toml(path, text)) == values
 
 
 def _without_value(path: Path, text: str, key: str) -> str:
@@ -71,7 +100,8 @@ def _without_value(path: Path, text: str, key: str) -> str:
     try:
         document = tomlkit.parse(text)
         table: Any = document
-        *sections, name = key.split(".")
+        # A name with a dot in quotes is one name, and one of the mistakes that are taken out this way.
+        *sections, name = [key] if key in document else key.split(".")
         for section in sections:
             table = table[section]
         del table[name]

@@ -14,6 +14,7 @@ from agent.resources import FOLDER_VARIABLES
 LayerName = Literal["default", "user", "project", "environment", "command line"]
 LARGEST_FILE_BYTES = 1024 * 1024
 VARIABLE_PREFIX = "AGENT_"
+_FEW_KEYS = 8
 # A key that was pasted where the name of its variable belongs must not reach a terminal or a log.
 NEVER_SHOWN = frozenset({"server.api_key_env", "server.url"})
 
@@ -54,6 +55,13 @@ class Layer(NamedTuple):
 EMPTY_LAYER = Layer({}, {})
 
 
+class Mistake(NamedTuple):
+    """An unknown key or a wrong value: its dotted key, and a line that says where and what."""
+
+    key: str
+    text: str
+
+
 def read_file(path: Path) -> bytes | None:
     """The content of a configuration file, or None where there is none.
 
@@ -88,9 +96,31 @@ def file_layer(name: LayerName, path: Path, content: bytes) -> Layer:
     def origin_of(key: str) -> Origin:
         return Origin(name, str(path), line_of(text, key))
 
-    _validate(table, lambda key: _file_position(path, text, key))
-    values = _flatten(table)
+    found = _mistakes_in_order(table, path, text)
+    values = flatten(table)
+    if found:
+        import shlex
+
+        more = f" (and {len(found) - 1} more mistake{'s' if len(found) > 2 else ''})" if found[1:] else ""
+        remedy = "correct it there"
+        if name == "user" and found[0].key in values and found[0].key.isprintable():
+            remedy += f", or take it out with `agent config unset {shlex.quote(found[0].key)}`"
+        raise UsageError(found[0].text + more, remedy)
     return Layer(values, {key: origin_of(key) for key in values})
+
+
+def file_mistakes(path: Path, text: str) -> list[Mistake]:
+    """The unknown keys and wrong values in a configuration file, the first in the file first.
+
+    Raises:
+        UsageError: it is not TOML.
+    """
+    return _mistakes_in_order(parse_toml(path, text), path, text)
+
+
+def _mistakes_in_order(table: dict[str, Any], path: Path, text: str) -> list[Mistake]:
+    found = _mistakes(table, lambda key: _file_position(path, text, key))
+    return sorted(found, key=lambda mistake: line_of(text, mistake.key) or LARGEST_FILE_BYTES)
 
 
 def environment_layer(environment: Mapping[str, str]) -> Layer:
@@ -112,7 +142,11 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
             _refuse_if_misspelt(name, [*kinds, *FOLDER_VARIABLES])
     if not values:
         return EMPTY_LAYER
-    _validate(nest(values), lambda key: f"environment variable {variable_name(key)}")
+    _validate(
+        nest(values),
+        lambda key: f"environment variable {variable_name(key)}",
+        "correct that variable, or unset it; `agent config show --explain` says what each setting means",
+    )
     return Layer(values, {key: Origin("environment", variable_name(key)) for key in values})
 
 
@@ -130,7 +164,11 @@ def flags_layer(flags: Mapping[str, object]) -> Layer:
     }
     if not values:
         return EMPTY_LAYER
-    _validate(nest(values), lambda _key: "command line")
+    _validate(
+        nest(values),
+        lambda _key: "command line",
+        "`agent config show` lists all settings, with --explain what each means",
+    )
     return Layer(values, {key: Origin("command line") for key in values})
 
 
@@ -162,7 +200,10 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
         reason = (
             "nested too deeply" if isinstance(error, RecursionError) else shorten(printable(str(error)), 160)
         )
-        raise UsageError(f"{printable(str(path))} is not valid TOML: {reason}") from error
+        raise UsageError(
+            f"{printable(str(path))} is not valid TOML: {reason}",
+            'correct it there: a table is written [name], a setting name = value, and text is in "quotes"',
+        ) from error
 
 
 def line_of(text: str, key: str) -> int | None:
@@ -192,15 +233,24 @@ def _file_position(path: Path, text: str, key: str) -> str:
     return printable(str(path)) + (f":{line}" if line else "")
 
 
-def _validate(table: dict[str, Any], where: Callable[[str], str]) -> None:
+def _validate(table: dict[str, Any], where: Callable[[str], str], hint: str) -> None:
+    found = _mistakes(table, where)
+    if found:
+        raise UsageError(found[0].text, hint)
+
+
+def _mistakes(table: dict[str, Any], where: Callable[[str], str]) -> list[Mistake]:
     from pydantic import ValidationError
 
     try:
         Settings.model_validate(table)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        key = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-        raise UsageError(f"{where(key)}: {_explain(first, key)}") from None
+        found: dict[str, Mistake] = {}
+        for one in error.errors(include_url=False, include_context=False):
+            key = ".".join(str(part) for part in one["loc"] if isinstance(part, str))
+            found.setdefault(key, Mistake(key, f"{where(key)}: {_explain(one, key)}"))
+        return list(found.values())
+    return []
 
 
 def _explain(error: Any, key: str) -> str:
@@ -228,25 +278,46 @@ def _explain_unknown(key: str, *, is_table: bool) -> str:
         return f"'{key}' must be written without quotes"
     tables = list(dict.fromkeys(known.partition(".")[0] for known in keys if "." in known))
     guess = closest(key, tables if is_table else keys)
+    table = key.partition(".")[0]
     if not guess and not is_table:
-        guess = closest(key, tables)
+        guess = closest(key, [other for other in tables if other != table])
     remedy = f"did you mean '{guess}'?" if guess else "`agent config show` lists all settings"
+    own = [known.partition(".")[2] for known in keys if known.startswith(f"{table}.")]
+    if not guess and 0 < len(own) <= _FEW_KEYS:
+        remedy = f"[{table}] has {', '.join(own)}"
     return f"unknown {'table' if is_table else 'key'} '{shorten(printable(key))}'; {remedy}"
 
 
+def unknown_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """`AGENT_*` variables that are no settings, each with the one that was probably meant, or nothing.
+
+    They count for nothing, and many belong to other programs.
+    """
+    known = [*(variable_name(info.key) for info in all_settings()), *FOLDER_VARIABLES]
+    names = [name for name in environment if name.startswith(VARIABLE_PREFIX) and name not in known]
+    return {printable(name): _meant_variable(name, known, 0.7) for name in sorted(names)}
+
+
 def _refuse_if_misspelt(name: str, known: list[str]) -> None:
+    meant = _meant_variable(name, known, 0.85)
+    if meant:
+        raise UsageError(
+            f"unknown environment variable {printable(name)}; did you mean {meant}?",
+            f"correct it, or `unset {printable(name)}`",
+        )
+
+
+def _meant_variable(name: str, known: list[str], likeness: float) -> str:
     import difflib
 
     # The common prefix would make every two names look alike.
     suffixes = [other.removeprefix(VARIABLE_PREFIX) for other in known]
-    close = difflib.get_close_matches(name.removeprefix(VARIABLE_PREFIX), suffixes, n=1, cutoff=0.85)
-    if close:
-        raise UsageError(
-            f"unknown environment variable {printable(name)}; did you mean {VARIABLE_PREFIX}{close[0]}?"
-        )
+    close = difflib.get_close_matches(name.removeprefix(VARIABLE_PREFIX), suffixes, n=1, cutoff=likeness)
+    return f"{VARIABLE_PREFIX}{close[0]}" if close else ""
 
 
-def _flatten(table: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of a file as dotted keys; what is deeper stays a table."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):

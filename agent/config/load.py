@@ -18,6 +18,7 @@ from agent.config.layers import (
     flags_layer,
     nest,
     read_file,
+    variable_name,
 )
 from agent.config.model import MODES_FROM_STRICT_TO_LOOSE, Settings, all_settings, default_settings, value_of
 from agent.config.text import printable, shorten, show_value
@@ -125,6 +126,12 @@ def load_settings(
         return LoadedSettings(default_settings(models_folder), origins, notices)
     values.setdefault("models.folder", str(models_folder))
     return LoadedSettings(Settings.model_validate(nest(values)), origins, notices)
+
+
+def models_folder_without_files(environment: Mapping[str, str]) -> Path:
+    """The folder of model files as far as the environment alone decides; for when a file has mistakes."""
+    written = environment.get(variable_name("models.folder"))
+    return expand_home(written).absolute() if written else data_folder(environment) / "models"
 
 
 def guarded_keys(project: Layer, user: Layer) -> list[str]:

@@ -177,3 +177,27 @@ def test_unset_goes_back_to_the_default(project: Path, capsys: pytest.CaptureFix
     assert "limits.max_steps is no longer set in " in capsys.readouterr().err
     agent("config", "show")
     assert " default" in lines_about("limits.max_steps", capsys.readouterr().out)[0]
+
+
+def test_what_is_still_wrong_is_said_after_a_change(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config" / "config.toml"
+    file.parent.mkdir()
+    file.write_text("zebra = 1\n[permissions]\nmod = 1\n", encoding="utf-8")
+    assert agent("config", "unset", "permissions.mod") == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"permissions.mod is no longer set in {file}"
+    assert said[1].startswith(f"still wrong: {file}:1: unknown key 'zebra'")
+    assert agent("config", "unset", "zebra") == 0
+    assert "still wrong" not in capsys.readouterr().err
+
+
+def test_show_warns_of_variables_that_count_for_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGENT_SERVR_ULR", "x")
+    assert agent("config", "show") == 0
+    warned = capsys.readouterr().err
+    assert "warning: AGENT_SERVR_ULR is no setting of this program" in warned
+    assert "did you mean AGENT_SERVER_URL?" in warned

@@ -35,6 +35,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         (b"\xff\xfeT\x00a\x00s\x00k\x00", "task.md is not a text file"),
         (b"---\nchek: make\n---\nDo it\n", "task.md: unknown key 'chek' in the front matter"),
         (b"---\nmax_steps: many\n---\nDo it\n", "task.md: max_steps in the front matter has to be"),
+        (b"---\ncheck: [a\n---\nDo it\n", "the front matter is no YAML"),
         (b"---\ncheck: make\nDo it\n", "task.md: the front matter is not closed"),
         (b"---\nallow: ['shell(']\n---\nDo it\n", "shell("),
     ],
@@ -48,6 +49,7 @@ def test_task_file_that_is_none(
     assert printed.out == ""
     assert error in printed.err.splitlines()[0]
     assert 1 <= len(printed.err.splitlines()) <= 2
+    assert "is no YAML" not in error or "hint: write one `key: value` a line" in printed.err
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from agent.config.edit import set_user_value, unset_user_value
+from agent.config.edit import set_user_value, unset_user_value, user_file_mistakes
 from agent.core.errors import UsageError
 from tests.config.conftest import Home
 
@@ -128,3 +128,58 @@ def test_a_misspelt_key_cannot_be_taken_out(home: Home) -> None:
     with pytest.raises(UsageError, match="max_stepps") as raised:
         unset_user_value("limits.max_stepps", home.environment)
     assert "limits.max_steps" in raised.value.hint
+
+
+BROKEN = """\
+zebra = 1  # of old
+
+[permissions]
+mod = "ask"
+
+[limits]
+max_steps = 0
+max_tokens = 9
+
+[limit]
+a = 1
+"""
+
+
+def test_a_file_with_mistakes_takes_a_right_value(home: Home) -> None:
+    home.user(BROKEN)
+    assert change(home, "limits.max_tokens", "7") == BROKEN.replace("= 9", "= 7")
+    assert [mistake.key for mistake in user_file_mistakes(home.environment)] == [
+        "zebra",
+        "permissions.mod",
+        "limits.max_steps",
+        "limit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "gone"),
+    [
+        ("zebra", "zebra = 1  # of old\n"),
+        ("permissions.mod", 'mod = "ask"\n'),
+        ("limits.max_steps", "max_steps = 0\n"),
+        ("limit", "\n[limit]\na = 1\n"),
+        ("limit.a", "a = 1\n"),
+    ],
+)
+def test_each_mistake_can_be_taken_out_of_a_file(home: Home, key: str, gone: str) -> None:
+    home.user(BROKEN)
+    assert unset_user_value(key, home.environment) == (home.user_file, True)
+    left = home.user_file.read_text(encoding="utf-8")
+    assert left.split() == BROKEN.replace(gone, "").split()
+
+
+def test_a_name_with_a_dot_in_quotes_can_be_taken_out(home: Home) -> None:
+    home.user("'limits.max_steps' = 3\n")
+    assert unset_user_value("limits.max_steps", home.environment)[1]
+    assert home.load().settings.limits.max_steps == 40
+
+
+def test_a_whole_table_of_ours_is_not_taken_out(home: Home) -> None:
+    home.user(WRITTEN)
+    with pytest.raises(UsageError, match="unknown setting 'limits'"):
+        unset_user_value("limits", home.environment)

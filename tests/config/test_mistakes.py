@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.config.layers import file_layer
+from agent.config.layers import file_layer, unknown_variables
 from agent.core.errors import UsageError
 from tests.config.conftest import Home
 
@@ -40,6 +40,8 @@ STRANGERS = [
         ("max_steps = 3", 1, "unknown key 'max_steps'; did you mean 'limits.max_steps'?"),
         ("[limit]\nmax_steps = 3", 1, "unknown table 'limit'; did you mean 'limits'?"),
         ("[server]\nmax_steps = 3", 2, "unknown key 'server.max_steps'; did you mean 'limits.max_steps'?"),
+        ("[mcp]\nx = 1", 2, "unknown key 'mcp.x'; [mcp] has servers"),
+        ("[check]\ncheck = 'x'", 2, "unknown key 'check.check'; [check] has command"),
         ("zebra = 3", 1, "unknown key 'zebra'; `agent config show` lists all settings"),
         ('"limits.max_steps" = 3', None, "'limits.max_steps' must be written without quotes"),
         ("[limits]\nmax_steps = '3'", 2, 'limits.max_steps must be a valid integer, not "3"'),
@@ -77,6 +79,43 @@ def test_a_mistake_names_file_line_and_key(home: Home, text: str, line: int | No
     home.user(text + "\n")
     place = f"{home.user_file}:{line}" if line else str(home.user_file)
     assert home.refusal() == f"{place}: {complaint}"
+
+
+def test_the_first_of_several_mistakes_in_the_file_is_named_with_how_many_follow(home: Home) -> None:
+    home.user("[permissions]\nmod = 'ask'\n\n[limits]\nmax_steps = 0\nmax_step = 3\n")
+    place = f"{home.user_file}:2"
+    assert home.refusal() == (
+        f"{place}: unknown key 'permissions.mod'; did you mean 'permissions.mode'? (and 2 more mistakes)"
+    )
+    home.user("zebra = 1\n[limits]\nmax_steps = 0\n")
+    assert home.refusal().endswith("`agent config show` lists all settings (and 1 more mistake)")
+
+
+@pytest.mark.parametrize("text", ["[limits]\nmax_steps = 0\n", "zebra = 3\n", "a = [\n", "limits = 3\n"])
+def test_every_mistake_in_a_file_has_a_hint(home: Home, text: str) -> None:
+    home.user(text)
+    with pytest.raises(UsageError) as caught:
+        home.load()
+    assert "correct it there" in caught.value.hint
+
+
+def test_mistakes_in_variables_and_on_the_command_line_have_a_hint(home: Home) -> None:
+    for variables, flags in (({"AGENT_SERVER_URL": "foo"}, {}), ({}, {"servr.foo": "1"})):
+        with pytest.raises(UsageError) as caught:
+            home.load(variables, **flags)
+        assert "`agent config show" in caught.value.hint
+
+
+def test_the_command_that_takes_a_mistake_out_is_named(home: Home) -> None:
+    home.user("[permissions]\nmod = 'ask'\n")
+    with pytest.raises(UsageError) as caught:
+        home.load()
+    assert "`agent config unset permissions.mod`" in caught.value.hint
+
+
+def test_an_unknown_variable_is_told_with_the_one_that_was_meant() -> None:
+    found = unknown_variables({"AGENT_SERVR_ULR": "x", "AGENT_ID": "7", "AGENT_PROFILE": "a", "HOME": "/"})
+    assert found == {"AGENT_ID": "", "AGENT_SERVR_ULR": "AGENT_SERVER_URL"}
 
 
 def test_a_mistake_in_a_projects_file_names_that_file(home: Home) -> None:

@@ -6,9 +6,9 @@ from contextlib import suppress
 from agent.app.doctor import carded, confined, machine, serving
 from agent.app.doctor.finding import Check, Finding, Outside, Patient, examined
 from agent.app.setup.look import profile_folders
-from agent.config.load import LoadedSettings, load_settings
+from agent.config.load import LoadedSettings, load_settings, models_folder_without_files
 from agent.core.errors import AgentError
-from agent.resources import data_folder, runtime_folder
+from agent.resources import runtime_folder
 from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
 from agent.server.record import list_records
@@ -44,7 +44,7 @@ def patient_for(outside: Outside, profile: str = "") -> Patient:
         profile: instead of the one of the settings.
     """
     loaded = _loaded(outside, profile)
-    folder = loaded.settings.models.folder if loaded else data_folder(outside.environment) / "models"
+    folder = loaded.settings.models.folder if loaded else models_folder_without_files(outside.environment)
     return Patient(
         outside=outside,
         loaded=loaded,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from agent.config.load import LoadedSettings
+from agent.config.load import LoadedSettings, models_folder_without_files
 from agent.core.errors import AgentError
 from agent.server.engines import EngineFacts, running_servers
 from agent.server.hardware import Hardware, detect_hardware
@@ -51,6 +51,13 @@ class Patient:
     @property
     def environment(self) -> Mapping[str, str]:
         return self.outside.environment
+
+    @property
+    def models_folder(self) -> Path:
+        """Of the settings; where they cannot be read, what the environment or the habit says."""
+        if self.loaded:
+            return self.loaded.settings.models.folder
+        return models_folder_without_files(self.environment)
 
     def own_record(self) -> Record | None:
         """The server of the profile, if it runs."""

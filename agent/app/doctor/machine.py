@@ -150,8 +150,7 @@ def _folder(name: str, folder: Path, *, private: bool) -> Iterator[Finding]:
 def disk(patient: Patient) -> Iterator[Finding]:
     """Room for models and for what the program remembers."""
     state = state_folder(patient.environment)
-    data = data_folder(patient.environment)
-    models = patient.loaded.settings.models.folder if patient.loaded else data / "models"
+    models = patient.models_folder
     free = free_space(state)
     if free is not None and free < _LITTLE_STATE_BYTES:
         yield problem("disk", f"only {free / 1e6:.0f} MB are free for {state}", "make room on this disk")

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent.app.doctor.finding import Finding, Patient, of_error, ok, problem, warning
 from agent.app.setup.look import profile_folders
 from agent.bench.baseline import FILE_NAME, baseline_for
+from agent.config.layers import unknown_variables
 from agent.config.load import load_settings
 from agent.core.errors import AgentError
 from agent.resources import runtime_folder, servers_folder, state_folder
@@ -35,6 +36,10 @@ def settings(patient: Patient) -> Iterator[Finding]:
         return
     for notice in loaded.notices:
         yield warning("settings", notice, "agent trust")
+    for name, meant in unknown_variables(patient.environment).items():
+        if meant:
+            message = f"the variable {name} is no setting of this program and counts for nothing"
+            yield warning("variables", message, f"did you mean {meant}?")
     own = sorted({str(origin) for origin in loaded.origins.values() if origin.layer != "default"})
     yield ok(
         "settings",

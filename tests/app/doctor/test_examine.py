@@ -122,3 +122,18 @@ def test_check_that_fails_itself_is_one_finding(machine: Machine):
 
 def test_checks_have_names_of_their_own():
     assert len({check.__name__ for check in CHECKS}) == len(CHECKS)
+
+
+def test_models_folder_of_the_environment_counts_also_with_broken_settings(machine: Machine, look: Look):
+    folder = machine.folder / "config"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text("zebra = 1\n", "utf-8")
+    machine.variables["AGENT_MODELS_FOLDER"] = str(machine.folder / "elsewhere")
+    assert str(machine.folder / "elsewhere") in look("disk")[0].message
+
+
+def test_variable_that_counts_for_nothing_is_a_warning_with_what_was_meant(machine: Machine, look: Look):
+    machine.variables |= {"AGENT_SERVR_ULR": "x", "AGENT_ID": "7"}
+    [finding] = look("variables")
+    assert "AGENT_SERVR_ULR" in finding.message
+    assert finding.remedy == "did you mean AGENT_SERVER_URL?"
