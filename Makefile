@@ -2,8 +2,12 @@
 
 PYTHON ?= python3
 VENV := .venv
-INSTALLED := $(VENV)/.installed
-PACKAGES := .[embedded,dev]
+
+# One environment in two sizes: what runs the demo is a part of what the tests need, and is there much sooner.
+RUNS := $(VENV)/.installed-to-run
+DEVELOPS := $(VENV)/.installed
+TO_RUN := .[embedded]
+TO_DEVELOP := .[embedded,dev]
 
 # For the lines of a recipe that need `agent`, `python` or `ruff` of the environment. Not for making it.
 IN_ENV := export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
@@ -15,22 +19,31 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "PYTHON=... chooses the interpreter for the environment (3.11 or newer)."
 
-env: $(INSTALLED) ## create .venv with the package and everything to develop it
+env: $(DEVELOPS) ## create .venv with the package and everything to develop it
 
-$(INSTALLED): pyproject.toml
+# $(1): what to install, $(2): how long that takes
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "make: $(PYTHON) is no Python 3.11 or newer" >&2; \
 		echo "hint: name one, for example  make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
-	@echo "installing into $(VENV), the first time this takes a minute or two ..."
+	@echo "installing $(1) into $(VENV), the first time this takes $(2) ..."
 	@if command -v uv >/dev/null 2>&1 \
 		&& uv venv --quiet --allow-existing --python "$$(command -v $(PYTHON))" $(VENV) \
-		&& uv pip install --python $(VENV)/bin/python -e '$(PACKAGES)'; \
+		&& uv pip install --python $(VENV)/bin/python -e '$(1)'; \
 	then :; else \
-		$(PYTHON) -m venv $(VENV) && $(VENV)/bin/python -m pip install -e '$(PACKAGES)'; \
+		$(PYTHON) -m venv $(VENV) && $(VENV)/bin/python -m pip install -e '$(1)'; \
 	fi
+endef
+
+$(RUNS): pyproject.toml
+	$(call install,$(TO_RUN),about a minute)
 	@touch $@
 
-model: env ## fetch the model of the demo (1.1 GB, kept outside this folder)
+$(DEVELOPS): pyproject.toml
+	$(call install,$(TO_DEVELOP),a few minutes)
+	@touch $(RUNS) $@
+
+model: $(RUNS) ## fetch the model of the demo (1.1 GB, kept outside this folder)
 	@$(IN_ENV) agent model pull embedded
 
 test-models: env

@@ -1,0 +1,64 @@
+"""What `make` installs for which target; stand-ins for uv and `agent` write down how they were called."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RUN, DEVELOP = ".[embedded]", ".[embedded,dev]"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy2(ROOT / name, tmp_path)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("uv", "agent"):
+        script = f'#!/bin/sh\nmkdir -p .venv\necho "{name} $*" >>calls\n'
+        (programs / name).write_text(script, encoding="utf-8")
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+def make(checkout: Path, target: str) -> list[str]:
+    """The extras that were installed for the target."""
+    calls = checkout / "calls"
+    calls.unlink(missing_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    subprocess.run(
+        ["make", target],
+        cwd=checkout,
+        env={**kept, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}"},
+        check=True,
+        capture_output=True,
+    )
+    called = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
+    return [call.split()[-1] for call in called if call.startswith("uv pip install")]
+
+
+def test_the_model_of_the_demo_needs_no_tools_of_development(checkout: Path):
+    assert make(checkout, "model") == [RUN]
+    assert "agent model pull embedded" in (checkout / "calls").read_text(encoding="utf-8")
+    assert make(checkout, "model") == []
+
+
+def test_developing_adds_to_what_the_demo_has_installed(checkout: Path):
+    make(checkout, "model")
+    assert make(checkout, "env") == [DEVELOP]
+    assert make(checkout, "env") == []
+
+
+def test_an_environment_to_develop_in_runs_the_demo_too(checkout: Path):
+    make(checkout, "env")
+    assert make(checkout, "model") == []
+
+
+def test_changed_requirements_are_installed_anew(checkout: Path):
+    make(checkout, "env")
+    later = (checkout / ".venv" / ".installed").stat().st_mtime + 10
+    os.utime(checkout / "pyproject.toml", (later, later))
+    assert make(checkout, "env") == [DEVELOP]
