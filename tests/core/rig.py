@@ -7,10 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent.core.events import CheckFinished, Event
+from agent.core.events import CheckFinished, Event, TurnFinished
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.limits import Guard
 from agent.core.loop import Conversation, run_turn
+from agent.core.messages import ToolMessage
 from agent.core.model import Model
 from agent.core.tool import Access, FileDiff, FileVersion, Tool, ToolContext, ToolResult
 from agent.core.turn import TurnServices
@@ -148,3 +149,14 @@ def types(events: Sequence[Event]) -> list[str]:
 
 def of_type(events: Sequence[Any], kind: type) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
+
+
+def answered(events: list[Any]) -> TurnFinished:
+    """The end of the turn, which has to be the last event and the only one of its kind."""
+    [end] = of_type(events, TurnFinished)
+    assert events[-1] is end
+    return end
+
+
+def results_in(messages: list[Any]) -> list[str]:
+    return [message.text for message in messages if isinstance(message, ToolMessage)]
