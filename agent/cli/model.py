@@ -32,6 +32,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     remove.add_argument(
         "profiles", nargs="+", metavar="PROFILE", help="a profile, or the name of a model file"
     )
+    remove.add_argument("--yes", "-y", action="store_true", help="do not ask, not even for a server's file")
     remove.set_defaults(func=run_remove)
 
 
@@ -117,23 +118,85 @@ def run_verify(arguments: argparse.Namespace) -> int:
 
 
 def run_remove(arguments: argparse.Namespace) -> int:
-    """Deletes files, and says which other profiles will miss them."""
-    from agent.server.download import remove_files
+    """Deletes files, after a question that says what is deleted, which profiles need it and what uses it.
+
+    Raises UsageError where nobody can be asked, or a running server uses a file.
+    """
+    from agent.cli.progress import show_bytes
+    from agent.core.errors import ExitCode, UsageError
+    from agent.server.download import removable_files, remove_files
 
     models = _models()
-    known = _files_of_all_profiles()
-    for name in arguments.profiles:
-        by_name = [file for file, _ in known.values() if file.file == name]
-        wanted = by_name or [file for profile in _profiles([name]) for file in profile.model_files]
-        for file in wanted:
-            removed = remove_files(file, models.folder)
-            if not removed:
-                print(f"{file.file}: nothing to delete in {models.folder}", file=sys.stderr)
-                continue
-            others = [user for user in known.get(file.file, (file, []))[1] if user != name]
-            note = f"; also needed by {', '.join(others)}" if others else ""
-            print(f"{file.file}: deleted{note}", file=sys.stderr)
+    wanted = _files_to_remove(arguments.profiles)
+    found = {name: removable_files(file, models.folder) for name, (file, _) in wanted.items()}
+    busy: list[str] = []
+    for name, paths in found.items():
+        if not paths:
+            print(f"{name}: nothing to delete in {models.folder}", file=sys.stderr)
+            continue
+        file, users = wanted[name]
+        size = show_bytes(sum(path.stat().st_size for path in paths))
+        servers = _servers_of(file.path_in(models.folder), users)
+        busy += servers
+        in_use = f", in use by {', '.join(servers)}" if servers else ""
+        print(f"{name}: {size}, needed by {', '.join(users)}{in_use}", file=sys.stderr)
+    if not any(found.values()):
+        return 0
+    if busy and not arguments.yes:
+        raise UsageError(
+            "a running server uses a file that would be deleted",
+            "stop it with `agent server stop`, or delete the file all the same with --yes",
+        )
+    if not arguments.yes and not _agrees(models.folder):
+        print("nothing was deleted", file=sys.stderr)
+        return int(ExitCode.NOT_SOLVED)
+    for name, (file, _) in wanted.items():
+        if remove_files(file, models.folder):
+            print(f"{name}: deleted", file=sys.stderr)
     return 0
+
+
+def _files_to_remove(names: list[str]) -> "dict[str, tuple[ModelFile, list[str]]]":
+    """By file name: the files of profiles, or with these names, and the profiles that need each."""
+    known = _files_of_all_profiles()
+    wanted: dict[str, tuple[ModelFile, list[str]]] = {}
+    for name in names:
+        if name in known:
+            wanted[name] = known[name]
+            continue
+        for profile in _profiles([name]):
+            for file in profile.model_files:
+                wanted[file.file] = known.get(file.file, (file, [profile.name]))
+    return wanted
+
+
+def _servers_of(path: Path, users: list[str]) -> list[str]:
+    """The running servers of ours that were started with this file, for a person to read."""
+    import json
+
+    from agent.resources import runtime_folder
+    from agent.server.record import list_records
+
+    found = []
+    for record in list_records(runtime_folder()):
+        spec = Path(record.spec_file)
+        text = spec.read_text("utf-8") if spec.is_file() else ""
+        # The command line of a server in a process of its own may name the file without its folder.
+        if record.is_running and (json.dumps(str(path)) in text or record.profile in users):
+            found.append(f"the server of {record.profile} (process {record.pid})")
+    return found
+
+
+def _agrees(folder: Path) -> bool:
+    """Asks the person. Raises UsageError where there is no terminal."""
+    from agent.core.errors import UsageError
+
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "nothing was deleted: nobody can be asked here", "add --yes to delete without a question"
+        )
+    print(f"Delete this in {folder}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _say_if_nothing_is_needed(profile: "Profile") -> None:

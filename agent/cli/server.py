@@ -12,10 +12,13 @@ from agent.cli.server_install import add_actions
 from agent.cli.server_states import add_action
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent.app.serving import Serving
     from agent.core.events import ServerState
     from agent.server.caps import Capabilities
     from agent.server.profile import Profile
+    from agent.server.record import Record
 
 FOLLOW_SECONDS = 0.3
 DIALECTS = ("bee-0.3", "bee-0.4", "llama.cpp", "ik")
@@ -107,7 +110,7 @@ def run_start(arguments: argparse.Namespace) -> int:
 
 
 def run_stop(arguments: argparse.Namespace) -> int:
-    """Stops servers; one that is answering a request too, but says so."""
+    """Stops servers; one that is answering a request too, but says so. Raises UsageError: unknown profile."""
     import asyncio
 
     from agent.resources import runtime_folder
@@ -116,18 +119,31 @@ def run_stop(arguments: argparse.Namespace) -> int:
     from agent.server.record import list_records
 
     folder = runtime_folder()
+    records = list_records(folder)
+    if arguments.profile is not None:
+        name = _name_of(arguments.profile, records)
+        records = [record for record in records if record.profile == name]
     stopped = 0
-    for record in list_records(folder):
-        if arguments.profile not in (None, record.profile):
-            continue
+    for record in records:
         if record.is_running and is_busy(record):
             print(f"{record.profile}: was answering a request, which ends now", file=sys.stderr)
         outcome = asyncio.run(stop_server(record, folder))
         stopped += outcome == "stopped"
         print(f"{record.profile}: {outcome.replace('-', ' ')} (process {record.pid})", file=sys.stderr)
     if not stopped:
-        print("no server was running", file=sys.stderr)
+        whose = f" of profile {arguments.profile}" if arguments.profile else ""
+        print(f"no server{whose} was running", file=sys.stderr)
     return 0
+
+
+def _name_of(profile: str, records: "Sequence[Record]") -> str:
+    """The name of a profile that is there, or that a server was started with. Raises UsageError."""
+    from agent.resources import config_folder, profiles_folder
+    from agent.server.profile_files import find_profile
+
+    if any(record.profile == profile for record in records):
+        return profile
+    return find_profile(profile, [config_folder() / "profiles", profiles_folder()]).stem
 
 
 def run_restart(arguments: argparse.Namespace) -> int:
@@ -145,7 +161,10 @@ def run_logs(arguments: argparse.Namespace) -> int:
 
     logs = sorted((state_folder() / "logs").glob("server-*.log"), key=lambda path: path.stat().st_mtime)
     if arguments.profile:
-        logs = [path for path in logs if path.name == f"server-{arguments.profile}.log"]
+        own = [path for path in logs if path.name == f"server-{arguments.profile}.log"]
+        # Of a profile that is gone by now the log may still be read.
+        name = arguments.profile if own else _name_of(arguments.profile, ())
+        logs = [path for path in logs if path.name == f"server-{name}.log"]
     if not logs:
         whose = f" of profile {arguments.profile!r}" if arguments.profile else ""
         raise UsageError(f"there is no server log{whose}", "a log is written once a server was started")

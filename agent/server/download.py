@@ -178,16 +178,22 @@ def remove_files(wanted: ModelFile, folder: Path) -> list[Path]:
 
     Files outside the models folder are the person's own and stay.
     """
+    removed = removable_files(wanted, folder)
+    for one in removed:
+        one.unlink()
+    path = wanted.path_in(folder)
+    if path.parent == folder:
+        shutil.rmtree(_work(path), ignore_errors=True)
+    return removed
+
+
+def removable_files(wanted: ModelFile, folder: Path) -> list[Path]:
+    """What `remove_files` would delete: the file and what belongs to it, as far as it is there."""
     path = wanted.path_in(folder)
     if path.parent != folder:
         return []
-    removed = []
-    for one in (path, *_companions(path)):
-        if one.is_file():
-            one.unlink()
-            removed.append(one)
-    shutil.rmtree(_work(path), ignore_errors=True)
-    return removed
+    unpacked = _work(path).rglob("*") if _work(path).is_dir() else ()
+    return [one for one in (path, *_companions(path), *unpacked) if one.is_file()]
 
 
 def _download(

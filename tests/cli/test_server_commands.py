@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_server_that_hangs_is_shown_and_stopped(home: Path, capsys: pytest.Captu
     try:
         assert run(["server", "status"]) == 0
         assert f"embedded: not answering, process {child.pid}" in capsys.readouterr().out
-        assert run(["server", "stop", "another"]) == 0
+        assert run(["server", "stop", "embedded-small"]) == 0
         assert process_identity(child.pid) is not None
         assert run(["server", "stop"]) == 0
         assert f"embedded: stopped (process {child.pid})" in capsys.readouterr().err
@@ -98,6 +99,16 @@ def test_server_that_hangs_is_shown_and_stopped(home: Path, capsys: pytest.Captu
         if process_identity(child.pid):
             os.kill(child.pid, signal.SIGKILL)
         child.wait()
+
+
+@pytest.mark.parametrize("action", ["stop", "logs"])
+def test_an_unknown_profile_is_bad_usage_with_what_was_meant(
+    action: str, home: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["server", action, "embeded"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "unknown profile 'embeded'" in said
+    assert "did you mean embedded" in said
 
 
 def test_start_of_a_profile_without_its_model_says_how_to_get_it(
@@ -174,14 +185,100 @@ def test_pull_and_verify_of_a_file_on_disk(tiny: Path, capsys: pytest.CaptureFix
     assert "has the wrong sha256: expected" in capsys.readouterr().err
 
 
-def test_rm_takes_the_file_and_names_who_else_needs_it(home: Path, capsys: pytest.CaptureFixture[str]):
-    models = home / "data" / "models"
-    models.mkdir(parents=True)
-    path = models / "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
-    path.write_bytes(b"x")
-    assert run(["model", "rm", "embedded"]) == 0
-    assert "also needed by embedded-draft" in capsys.readouterr().err
-    assert not path.exists()
+MODEL = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
+
+
+class Terminal(io.StringIO):
+    """Where somebody types and reads."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def model(home: Path) -> Path:
+    """The model file of the profile `embedded`, as if it were there."""
+    path = home / "data" / "models" / MODEL
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x" * 3_000_000)
+    return path
+
+
+@pytest.fixture
+def running(home: Path) -> Iterator[Record]:
+    """The record of a process that runs, as that of the server of `embedded`."""
+    folder = home / "state" / "run"
+    folder.mkdir(parents=True)
+    child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    record = Record(
+        pid=child.pid,
+        identity=process_identity(child.pid) or "",
+        port=1,
+        profile="embedded",
+        fingerprint="f",
+        state="ready",
+        key_file=str(folder / "key"),
+        spec_file=str(folder / "spec"),
+        log_file=str(home / "log"),
+        started=time.time(),
+    )
+    write_record(record, folder)
+    yield record
+    child.kill()
+    child.wait()
+
+
+@pytest.mark.parametrize("option", ["--yes", "-y"])
+def test_rm_with_yes_takes_the_file_and_names_who_needs_it(
+    option: str, model: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["model", "rm", "embedded", option]) == 0
+    said = capsys.readouterr().err
+    assert "needed by embedded, embedded-draft" in said
+    assert f"{MODEL}: deleted" in said
+    assert not model.exists()
+
+
+def test_rm_without_a_terminal_deletes_nothing(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert run(["model", "rm", "embedded"]) == ExitCode.USAGE
+    assert "--yes" in capsys.readouterr().err.splitlines()[-1]
+    assert model.exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("yes\n", 0), ("\n", 1), ("", 1), ("n\n", 1)])
+def test_rm_on_a_terminal_asks_what_to_do(
+    answer: str, code: int, model: Path, monkeypatch: pytest.MonkeyPatch
+):
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    monkeypatch.setattr("sys.stderr", screen)
+    assert run(["model", "rm", MODEL]) == code
+    assert f"{MODEL}: 3 MB, needed by embedded, embedded-draft\n" in screen.getvalue()
+    assert f"Delete this in {model.parent}? [y/N] " in screen.getvalue()
+    assert model.exists() is bool(code)
+
+
+def test_rm_refuses_the_file_of_a_running_server_unless_told_to(
+    model: Path, running: Record, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert run(["model", "rm", "embedded"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert f"in use by the server of embedded (process {running.pid})" in said
+    assert "agent server stop" in said.splitlines()[-1]
+    assert model.exists()
+    assert run(["model", "rm", "embedded", "--yes"]) == 0
+    assert not model.exists()
+
+
+def test_rm_takes_a_half_download_too(model: Path, capsys: pytest.CaptureFixture[str]):
+    part = model.with_name(f"{MODEL}.part")
+    model.rename(part)
+    assert run(["model", "rm", "embedded", "--yes"]) == 0
+    assert list(model.parent.iterdir()) == []
 
 
 def test_progress_away_from_a_terminal_is_a_line_now_and_then():
