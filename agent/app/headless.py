@@ -20,7 +20,7 @@ from agent.app.serving import Serving, choose
 from agent.config.load import LoadedSettings, find_project_root, load_settings
 from agent.core.cancel import InterruptedRunError
 from agent.core.errors import AgentError
-from agent.core.events import Notice
+from agent.core.events import Event, Notice, ServerState
 from agent.core.limits import TimeLimit
 from agent.headless.task import Task
 from agent.server.record import Endpoint
@@ -120,7 +120,7 @@ async def execute(job: Job) -> int:
         await _require_git(job)
         endpoint = job.serving.running()
         if endpoint is None:
-            endpoint = await job.in_time(job.serving.endpoint(job.output.show))
+            endpoint = await _endpoint(job)
         try:
             if (record := job.serving.record_of(endpoint)) is not None:
                 signs.why_busy = partial(why_busy, record, endpoint.slots)
@@ -130,6 +130,21 @@ async def execute(job: Job) -> int:
     finally:
         beating.cancel()
         await asyncio.gather(warm, beating, return_exceptions=True)
+
+
+async def _endpoint(job: Job) -> Endpoint:
+    last = ServerState(state="")
+
+    def show(event: Event) -> None:
+        nonlocal last
+        last = event if isinstance(event, ServerState) else last
+        job.output.show(event)
+
+    def hint() -> str:
+        """What to do where all the time went into waiting for a server that is busy."""
+        return f"it was {last.detail}; `agent server stop` ends that" if last.state == "waiting" else ""
+
+    return await job.in_time(job.serving.endpoint(show), hint)
 
 
 async def _require_git(job: Job) -> None:

@@ -185,6 +185,8 @@ class InteractiveSession:
         with contextlib.suppress(InterruptedRunError):
             await unless_cancelled(self._nothing_changes(), live.cancel)
         live.emit(TurnStarted(attempt=1, started=time.time()))
+        if not conversation.messages:  # a list shows it while the server is still waited for
+            live.record.store.append({"type": "asked", "text": text})
         conversation.begin_turn(live.turns.rows[-1].number)
         self._delivered = False
         finished: TurnFinished | None = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -42,12 +42,16 @@ class Job:
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.monotonic)
 
-    async def in_time(self, work: Awaitable[Result]) -> Result:
-        """The result of `work`. Raises InterruptedRunError or TimeIsUpError if it has to end before."""
+    async def in_time(self, work: Awaitable[Result], hint: Callable[[], str] = lambda: "") -> Result:
+        """The result of `work`. Raises InterruptedRunError or TimeIsUpError if it has to end before.
+
+        Args:
+            hint: what to do about it, asked for when time is up.
+        """
         async with halting(self.cancel, self.deadline.remaining) as halt:
             try:
                 return await unless_cancelled(work, halt)
             except InterruptedRunError:
                 if self.cancel.is_set():
                     raise
-                raise TimeIsUpError(self.deadline.stop().detail) from None
+                raise TimeIsUpError(self.deadline.stop().detail, hint()) from None

@@ -132,13 +132,17 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
             subparsers.add_parser(name, help=summary)
     arguments = _arguments(parser, argv, chosen)
     if not hasattr(arguments, "func"):
-        parser.print_help()
-        parser.exit(0 if not argv else 2)
+        from agent.core.errors import UsageError
+
+        raise UsageError(
+            "the terminal interface needs a terminal",
+            '`agent run -p "…"` does a task without one; `agent --help` lists the commands',
+        )
     return arguments
 
 
 def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
-    """`agent` alone, or with options of the interface, opens it; without a terminal `agent` alone helps."""
+    """`agent` alone, or with options of the interface, opens it, where there is a terminal."""
     if not argv:
         in_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
         return ["chat"] if in_terminal else argv

@@ -178,7 +178,7 @@ def _drafting(status: "ServerStatus") -> str:
 
 
 def _memory(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 / 10 else f"{count / 2**20:.0f} MiB"
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"
 
 
 def _duration(seconds: float) -> str:

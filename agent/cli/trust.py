@@ -141,7 +141,8 @@ def _grant(start: Path, *, sure: bool) -> int:
         store.trust(new_servers.path, new_servers.content)
         print(f"trusted until {printable(str(new_servers.path))} changes", file=sys.stderr)
     if skills:
-        print(f"trusted until they change: {len(skills)} skills", file=sys.stderr)
+        what = "it changes: 1 skill" if len(skills) == 1 else f"they change: {len(skills)} skills"
+        print(f"trusted until {what}", file=sys.stderr)
     if formatters:
         names = ", ".join(one.name for one in formatters)
         print(f"trusted until the project asks for others: {names}", file=sys.stderr)

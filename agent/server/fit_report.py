@@ -25,7 +25,6 @@ from agent.server.profile import ModelFile, Profile
 Verdict = Literal["fits", "tight", "partly", "too big"]
 
 _TIGHT_SHARE = 0.05
-_GIB = 1024 * MIB
 _ENGINE_N_MAX = 3
 _DFLASH_N_MAX = 15
 _BEE_WINDOW = 512
@@ -179,10 +178,10 @@ def render_fit(report: FitReport) -> str:
 
 
 def shown_size(size: int) -> str:
-    """Bytes for a person: "448 MiB", "1.04 GiB"."""
-    if abs(size) < _GIB:
-        return f"{size / MIB:.0f} MiB"
-    return f"{size / _GIB:.2f} GiB"
+    """Bytes for a person, in the units of disks and downloads: "448 MB", "1.04 GB"."""
+    if abs(size) < 1e9:
+        return f"{size / 1e6:.0f} MB"
+    return f"{size / 1e9:.2f} GB"
 
 
 def _find(file: ModelFile, models_folder: Path, headers: Mapping[str, Path]) -> Path:

@@ -26,7 +26,7 @@ from agent.server.probe import Offer
 from agent.server.record import Endpoint, Record, find_running
 from agent.server.stop import StopOutcome, explain_end, stop_server
 
-State = Literal["stopped", "starting", "ready", "stopping", "failed", "warning"]
+State = Literal["stopped", "waiting", "starting", "ready", "stopping", "failed", "warning"]
 """What a server is in. "warning" is none: it reports something that a person should know."""
 Report = Callable[[State, float, str], None]
 """Called with the state, seconds since the start of the operation, and a detail for people."""
@@ -124,7 +124,7 @@ class Supervisor:
                 raise ServerError(
                     f"a server with other settings (profile {record.profile!r}, process {record.pid}) "
                     "is answering a request",
-                    "wait until it is done, or stop it with `agent server stop`",
+                    f"wait until it is done, or stop it with `agent server stop {record.profile}`",
                 )
         self._enter("stopping", f"stopping {reason}")
         await stop_server(record, plan.runtime_folder, plan.stop_seconds)
@@ -136,7 +136,8 @@ class Supervisor:
         while await asyncio.to_thread(probe.is_busy, record):
             if time.monotonic() >= deadline:
                 return True
-            self._enter("stopping", f"waiting for the server of profile {record.profile!r} to be free")
+            whose = f"the server of profile {record.profile!r}"
+            self._enter("waiting", f"waiting for {whose}, which is busy with another session")
             await asyncio.sleep(_POLL_SECONDS)
         return False
 

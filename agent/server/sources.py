@@ -116,11 +116,11 @@ class Fetch:
         """Raises ModelFileError when `more` bytes do not fit on the disk."""
         free = self.means.free_bytes(self.part.parent)
         if free < more + _SPARE_BYTES:
-            raise disk_full(self, f"{_mib(more)} are needed, {_mib(free)} are free")
+            raise disk_full(self, f"{_size_text(more)} are needed, {_size_text(free)} are free")
 
 
 def disk_full(fetch: Fetch, detail: str) -> ModelFileError:
-    kept = f"; {_mib(fetch.have())} that are already there are kept" if fetch.have() else ""
+    kept = f"; {_size_text(fetch.have())} that are already there are kept" if fetch.have() else ""
     return ModelFileError(
         f"the disk of {fetch.part.parent} is full: {detail}, for {fetch.wanted.file}{kept}",
         "make room and try again, or set models.folder to a bigger disk",
@@ -379,5 +379,5 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _mib(count: int) -> str:
-    return f"{count / 1024 / 1024:.0f} MiB"
+def _size_text(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

@@ -175,6 +175,8 @@ def _first_prompt(file: BinaryIO) -> str:
     """What a person said first in a conversation, whose header was written before that."""
     for line in islice(file, _FIRST_LINES):
         record = parse_line(line)
-        if record is not None and record.get("type") == "user_message":
+        if record is None or record.get("is_note"):
+            continue
+        if record.get("type") in ("user_message", "asked"):  # the second from before the model was told
             return str(record.get("text", ""))
     return ""

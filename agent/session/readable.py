@@ -116,6 +116,7 @@ def _seconds(record: Record) -> str:
 _SILENT = frozenset(
     {
         "turn_started",
+        "asked",
         "step_started",
         "server_state",
         "session_started",

@@ -137,7 +137,8 @@ def _server(facts: "SessionFacts", detail: str) -> Segment | None:
         )
     if state == "stopped":
         return Segment(name="server", forms=("○ stopped",), weight=48, is_right=False)
-    long = f"◌ {state} {one_line(detail, 40)}".rstrip()
+    detail = one_line(detail, 80 if state == "waiting" else 40)
+    long = f"◌ {detail if detail.startswith(state) else f'{state} {detail}'.rstrip()}"
     return Segment(name="server", forms=(long, f"◌ {state}"), weight=90, tone="busy", is_right=False)
 
 

@@ -11,6 +11,7 @@ import pytest
 from agent.app.glance import RepoGlance
 from agent.core.errors import UsageError
 from agent.core.events import ServerState
+from agent.session.catalogue import summarise
 from tests.app.talk import Talk, extends, messages_of, records_in, talking
 from tests.conftest import StartServer
 from tests.fakes.script import call
@@ -52,6 +53,9 @@ async def test_a_prompt_may_be_typed_before_the_server_is_up(scripted_server: St
     async with talking(work, server) as talk:
         talk.session.prompt("Hi")
         assert talk.session.facts.is_running
+        await talk.until("turn_started")
+        folder = talk.session._live.record.store.folder
+        assert (summarise(folder).task, talk.of("user_message")) == ("Hi", [])
         finished = await talk.until("turn_finished")
         assert talk.session.facts.server == "ready"
     assert finished.answer == "Hello."

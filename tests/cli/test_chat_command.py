@@ -9,11 +9,12 @@ from agent.cli.main import run
 from agent.core.errors import ExitCode
 
 
-def test_without_a_terminal_agent_alone_prints_its_help():
+def test_without_a_terminal_agent_alone_names_the_command_that_needs_none():
     done = subprocess.run(
         [sys.executable, "-m", "agent"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, "commands" in done.stdout) == (0, True)
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert "hint: `agent run -p" in done.stderr
 
 
 @pytest.mark.parametrize("argument", ["--continue", "--resume=abc", "--mode=plan"])

@@ -106,7 +106,9 @@ def test_trust_is_for_the_skill_that_was_shown(project: Path, capsys: pytest.Cap
     text = "---\nname: deploy\ndescription: Does it.\nallowed-tools: Bash(make:*)\n---\nBody.\n"
     folder = write_skill(project / ".agents/skills/deploy", text)
     assert agent("trust", "--yes") == 0
-    assert "shell(make *)" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "shell(make *)" in err
+    assert err.splitlines()[-1] == "trusted until it changes: 1 skill"
     agent("skills", "list")
     assert "not trusted" not in capsys.readouterr().out
     (folder / "SKILL.md").write_text(text.replace("make", "rm"))

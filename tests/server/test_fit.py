@@ -247,7 +247,7 @@ def test_a_machine_that_is_too_small_gets_changes_that_help(report_of, machine: 
     report = report_of(hardware=replace(machine, ram_available=need - 20 * MIB))
     assert (report.verdict, report.usable) == ("too big", False)
     text = render_fit(report)
-    assert "Does not fit: 20 MiB are missing." in text
+    assert "Does not fit: 21 MB are missing." in text
     assert 'kv_type_k = "q8_0", kv_type_v = "q8_0"' in text
     assert any(one.fits for one in report.suggestions)
 
@@ -323,7 +323,7 @@ def test_growth_beyond_the_memory_is_a_note(report_of, machine: Hardware):
 
 def test_a_missing_file_and_a_server_elsewhere_are_errors(report_of, tmp_path: Path, machine: Hardware):
     size = {"sha256": "0" * 64, "bytes": 3 * GIB}
-    with pytest.raises(ModelFileError, match=r"missing\.gguf is not there; it has 3\.00 GiB"):
+    with pytest.raises(ModelFileError, match=r"missing\.gguf is not there; it has 3\.22 GB"):
         report_of({"target": {"file": "missing.gguf", **size}})
     elsewhere = Profile.model_validate({"name": "far", "engine": "remote", "url": "http://127.0.0.1:1"})
     with pytest.raises(UsageError, match="runs elsewhere"):
@@ -339,4 +339,4 @@ def test_a_profile_without_a_number_drafts_as_the_engine_would(tmp_path: Path):
 
 
 def test_sizes_are_shown_in_the_unit_that_fits():
-    assert [shown_size(size) for size in (0, 448 * MIB, 3 * GIB // 2)] == ["0 MiB", "448 MiB", "1.50 GiB"]
+    assert [shown_size(size) for size in (0, 448 * MIB, 3 * GIB // 2)] == ["0 MB", "470 MB", "1.61 GB"]

@@ -179,8 +179,14 @@ async def test_idle_server_with_other_settings_is_stopped_first(plan: MakePlan):
 
 async def test_busy_server_with_other_settings_is_left_alone(plan: MakePlan):
     first = await ensure_running(plan("--busy"))
-    with pytest.raises(ServerError, match="is answering a request"):
-        await ensure_running(plan(profile=make_profile(context=2048)))
+    told: list[tuple[str, str]] = []
+    with pytest.raises(ServerError, match="is answering a request") as raised:
+        await ensure_running(
+            plan(profile=make_profile(context=2048)), lambda state, _, detail: told.append((state, detail))
+        )
+    waiting = "waiting for the server of profile 'trial', which is busy with another session"
+    assert ("waiting", waiting) in told
+    assert "`agent server stop trial`" in raised.value.hint
     assert find_running(first.fingerprint or "", plan().runtime_folder) is not None
 
 

@@ -186,6 +186,14 @@ def test_no_session_yet_is_said():
     assert text_of(fit(segments(None, Figures()), 80)) == "starting"
 
 
+def test_a_server_that_waits_for_another_says_that_word_once():
+    detail = "waiting for the server of profile 'embedded', which is busy with another session"
+    facts = replace(FACTS, server="waiting")
+    shown = text_of(fit(segments(facts, Figures(is_running=True), detail), 160))
+    assert detail[:60] in shown
+    assert shown.count("waiting") == 1
+
+
 def test_what_a_turn_waits_for_is_named_where_it_is_not_the_model():
     facts = replace(FACTS, is_running=True, waits_for="the only slot is busy with another session")
     shown = text_of(fit(segments(facts, Figures(is_running=True)), 120))

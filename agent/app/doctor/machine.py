@@ -179,7 +179,7 @@ def gpu(patient: Patient) -> Iterator[Finding]:
         driver = f", driver {one.driver}" if one.driver else ""
         yield ok(
             "gpu",
-            f"{one.name}, {one.free_bytes / 2**30:.1f} of {one.total_bytes / 2**30:.1f} GiB free{driver}",
+            f"{one.name}, {one.free_bytes / 1e9:.1f} of {one.total_bytes / 1e9:.1f} GB free{driver}",
         )
     yield from _toolkit(patient)
 

@@ -168,7 +168,7 @@ def _notes(found: Surroundings) -> list[str]:
             notes.append(f"{facts.base_url}: still loading its model; run `agent setup` again in a moment")
     gpu = found.hardware.vram_total
     if 0 < gpu < _SMALLEST_GPU_BYTES:
-        size = f"{gpu / 2**30:.0f} GiB"
+        size = f"{gpu / 1e9:.0f} GB"
         notes.append(f"a GPU of {size} is too small for the shipped profiles; the CPU is used")
     if found.own_servers:
         notes.append(

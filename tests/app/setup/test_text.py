@@ -17,13 +17,13 @@ def test_two_lines_have_the_profile_its_server_the_download_and_the_memory() -> 
     )
     first, second = in_two_lines(option).splitlines()
     assert first == "mine with embedded engine"
-    assert second == "  download 1.1 GB; fits: 1.00 GiB of 4.00 GiB free memory"
+    assert second == "  download 1.1 GB; fits: 1.07 GB of 4.29 GB free memory"
 
 
 @pytest.mark.parametrize(
     ("line", "column"),
     [
-        ("  memory      fits: 1.62 GiB of 22.53 GiB free memory", 14),
+        ("  memory      fits: 1.74 GB of 24.19 GB free memory", 14),
         ("              3 GGUF files of other programs", 14),
         ("  Qwen2.5-Coder 1.5B on the CPU", 2),
         ("  1. embedded-draft: Qwen2.5-Coder", 5),
