@@ -73,6 +73,19 @@ def remove_worktree(root: Path, folder: Path) -> bool:
     return answer.code == 0
 
 
+def delete_unused_branch(root: Path, name: str, commit: str) -> bool:
+    """Deletes a branch of ours that is checked out nowhere and still points at `commit`.
+
+    Returns:
+        Whether it is gone.
+    """
+    where = ask(root, ["for-each-ref", "--format=%(worktreepath)", f"refs/heads/{name}"])
+    if where.code != 0 or where.output.strip():
+        return False
+    # The id at the end makes git itself refuse if the branch has moved meanwhile.
+    return ask(root, ["update-ref", "-d", f"refs/heads/{name}", commit]).code == 0
+
+
 def discard_unused_worktree(root: Path, folder: Path) -> None:
     """Removes a work tree of ours in which nothing was begun, also one that was only half made."""
     ask(root, ["worktree", "remove", "--force", "--force", str(folder)], seconds=_CHECKOUT_SECONDS)

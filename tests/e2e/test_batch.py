@@ -137,6 +137,10 @@ def test_worst_task_decides_the_exit_code_and_its_work_is_kept(
     assert (b["state"], tasks_of(done)["a"]["state"]) == ("not_done", "done")
     assert (Path(b["worktree"]) / "b.txt").read_text("utf-8") == "b.txt\n"
     assert f"b: its work is in {b['worktree']}" in done.err
+    [command] = re.findall(r"b: `(.+)` throws it away", done.err)
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+    assert branches(repository.workspace) == sorted([tasks_of(done)["a"]["branch"], "main"])
+    assert len(worktrees(repository.workspace)) == 1
     assert f"`agent run --resume-batch {done.result['batch_id']}`" in done.err
 
 
@@ -284,3 +288,27 @@ def test_repository_without_a_commit_is_refused(place: Place):
     done = batch(place, "a.md", "--jobs", "1")
     assert done.code == 2
     assert "has no commit yet" in done.complaint
+
+
+def test_task_that_changed_nothing_leaves_nothing_behind(repository: Place, scripted_server: StartServer):
+    fails = {"fault": "http_500", "message": "out of memory", "times": 3}
+    repository.use(scripted_server(Step(text="Nothing is to do."), fails).url)
+    done = batch(repository, "../a.md", "../b.md")
+    states = {
+        name: (task["state"], task["branch"], task["worktree"]) for name, task in tasks_of(done).items()
+    }
+    assert states == {"a": ("done", None, None), "b": ("not_done", None, None)}
+    assert branches(repository.workspace) == ["main"]
+    assert len(worktrees(repository.workspace)) == 1
+    assert "its work is in" not in done.err
+
+
+def test_task_that_left_nothing_can_go_on_with_its_branch_made_again(
+    repository: Place, scripted_server: StartServer
+):
+    fails = {"fault": "http_500", "message": "out of memory", "times": 3}
+    repository.use(scripted_server(fails, *[does_what_it_is_told] * 2).url)
+    assert batch(repository, "../a.md", "--jobs", "1").code == 5
+    again = batch(repository, "--resume-batch", "last")
+    assert again.code == 0, again.err
+    assert git(repository.workspace, "show", f"{tasks_of(again)['a']['branch']}:a.txt") == "a.txt\n"

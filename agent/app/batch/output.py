@@ -1,6 +1,7 @@
 """What a batch prints: lines with the task's name on stderr, one table or object at the end."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
@@ -80,7 +81,7 @@ def summary_record(record: BatchRecord, exit_code: int) -> dict[str, Any]:
                 "name": entry.name,
                 "file": entry.source,
                 "state": entry.state,
-                "branch": entry.branch,
+                "branch": None if entry.branch_gone else entry.branch,
                 "worktree": entry.worktree if entry.kept else None,
                 "result": entry.result,
             }
@@ -104,11 +105,16 @@ def hints(record: BatchRecord) -> list[str]:
     """What there is to do after a batch."""
     kept = [entry for entry in record.tasks if entry.kept]
     lines = [f"{entry.name}: its work is in {entry.worktree}" for entry in kept]
-    if kept:
-        lines.append("`git worktree remove FOLDER` removes one; what is not committed in it is then lost")
+    lines += [f"{entry.name}: `{_throwing_away(record, entry)}` throws it away" for entry in kept]
     if any(entry.state != "done" for entry in record.tasks):
         lines.append(f"`agent run --resume-batch {record.id}` goes on with what is not done")
     return lines
+
+
+def _throwing_away(record: BatchRecord, entry: TaskEntry) -> str:
+    git = f"git -C {shlex.quote(record.root)}"
+    folder, branch = shlex.quote(entry.worktree), shlex.quote(entry.branch)
+    return f"{git} worktree remove --force {folder} && {git} branch -D {branch}"
 
 
 def write_result(form: OutputForm, record: BatchRecord, exit_code: int, stream: TextIO) -> None:
@@ -141,7 +147,7 @@ def _row(entry: TaskEntry) -> tuple[str, ...]:
         str(result.get("steps", "")),
         f"{seconds:.0f}" if isinstance(seconds, int | float) else "",
         str(len(files)) if isinstance(files, list) else "",
-        entry.branch if entry.result else "",
+        entry.branch if entry.result and not entry.branch_gone else "",
     )
 
 

@@ -29,6 +29,7 @@ LAST = "last"
 class TaskEntry:
     """One task. `name` is unique in the batch, `file` is the copy and `source` what the person named.
 
+    `kept` says whether the work tree is there. A branch that nothing was committed on is gone after the task.
     `result` is the object that `agent run --output json` would have printed, None before the first end.
     """
 
@@ -39,6 +40,7 @@ class TaskEntry:
     worktree: str
     state: TaskState = "waiting"
     kept: bool = False
+    branch_gone: bool = False
     result: dict[str, Any] | None = None
 
 

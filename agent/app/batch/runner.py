@@ -25,6 +25,7 @@ from agent.repo.git import inspect
 from agent.repo.worktrees import (
     add_worktree,
     commit_everything,
+    delete_unused_branch,
     discard_unused_worktree,
     is_worktree,
     remove_worktree,
@@ -124,6 +125,7 @@ class BatchRunner:
             code = await execute(self._job(one, taker))
         except AgentError as error:
             self._settle(entry, {**error_record(error)})
+            await self._put_away(entry)
             return
         except Exception as error:
             # A mistake of this program in one task must not take the others with it.
@@ -171,7 +173,7 @@ class BatchRunner:
                 await in_background(lambda: add_worktree(root, folder, entry.branch, self.record.commit))
         if self.record.subfolder and not (folder / self.record.subfolder).is_dir():
             raise AgentError(f"the folder {self.record.subfolder} is not in the commit that tasks start from")
-        entry.state, entry.kept = "running", True
+        entry.state, entry.kept, entry.branch_gone = "running", True, False
         self.record.save()
         self.say(f"{entry.name}: begins on the branch {entry.branch}")
 
@@ -184,14 +186,23 @@ class BatchRunner:
             discard_unused_worktree(root, folder)
 
     async def _put_away(self, entry: TaskEntry) -> None:
-        """Removes the work tree of a task that is done, unless something in it is not committed."""
-        folder = Path(entry.worktree)
-        if entry.state != "done":
+        """Removes a work tree in which everything is committed, if its task is done or came to no commit.
+
+        A branch without a commit of its own goes too.
+        """
+        root, folder = Path(self.record.root), Path(entry.worktree)
+        if not await in_background(lambda: is_worktree(folder)):
             return
         state = await inspect(folder, with_fingerprints=False)
-        if not state.problem and not state.dirty:
-            async with self._making:
-                entry.kept = not await in_background(lambda: remove_worktree(Path(self.record.root), folder))
+        is_unused = state.head == self.record.commit
+        if state.problem or state.dirty or not (is_unused or entry.state == "done"):
+            return
+        async with self._making:
+            entry.kept = not await in_background(lambda: remove_worktree(root, folder))
+            if is_unused and not entry.kept:
+                entry.branch_gone = await in_background(
+                    lambda: delete_unused_branch(root, entry.branch, self.record.commit)
+                )
         self.record.save()
 
     def _settle(self, entry: TaskEntry, result: dict[str, Any]) -> None:
