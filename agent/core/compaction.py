@@ -6,8 +6,8 @@ opening of the conversation, which is cached too, the facts from our own record,
 is not answered yet.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 from agent.core import summing, trimming
 from agent.core.cancel import closing
@@ -23,9 +23,10 @@ from agent.core.events import (
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from agent.core.model import Model, Reply
+from agent.core.shortening import NOTES_SHARE, Shortened, Shortening
 from agent.core.stats import StepStats
 from agent.core.turn import Conversation
-from agent.core.worklog import WorkLog, cut
+from agent.core.worklog import WorkLog
 
 CAUSE = "compaction"
 CountTokens = Callable[[str], Awaitable[int | None]]
@@ -34,38 +35,19 @@ CountTokens = Callable[[str], Awaitable[int | None]]
 WordRequest = Callable[[int, str], str]
 """The request for a summary of at most so many words; the text is what a person wants kept above all."""
 
-_MOST_NOTES, _LEAST_NOTES, _NOTES_SHARE = 1_024, 160, 1 / 16
+_MOST_NOTES, _LEAST_NOTES = 1_024, 160
 _REQUEST_TOKENS = 240
 _MARGIN_TOKENS = 32
 _WORDS_PER_TOKEN = 0.6
-_FACTS_SHARE = 0.06
-_OPENING_SHARE = 0.4
 _LEAST_REPLY_SHARE = 1 / 8
 _MOST_LEFT = 0.7
 """At most this share of the tokens is left after a compaction, or it was none."""
 
 _RESULT_SHARE = 0.4
 _MOST_RESULT_CHARACTERS = 16_000
-_TAIL_SHARE = 1 / 8
 _UNKNOWN_WINDOW = 8_192
 _TRIES = 3
 _KEPT_BACK = "(This result comes after your summary.)"
-_OWN_WORDS, _OWN_WORDS_CHARACTERS = 3, 300
-
-
-@dataclass(frozen=True, slots=True)
-class _Shortened:
-    """What a conversation becomes, in `tokens`, of which the first `counted` messages have `known` ones.
-
-    `kept_from` is where its end was in the old one.
-    """
-
-    messages: list[Message]
-    tokens: int
-    known: int
-    counted: int
-    kept_from: int
-    opening_kept: bool
 
 
 class Compactor:
@@ -95,6 +77,7 @@ class Compactor:
         self._limit = 0
         self._wanted = False
         self._is_fresh = False
+        self._refused: tuple[int, int] | None = None
         self._conversation = Conversation()
         self._size = 0
         self._new_ratio = 0.0
@@ -106,6 +89,7 @@ class Compactor:
     def replied(self) -> None:
         """The model has made a step that is to be seen, so that there may be another compaction."""
         self._is_fresh = False
+        self._refused = None
 
     def want_room(self) -> bool:
         """Has a compaction made before the next request; False if the last one has brought nothing."""
@@ -121,8 +105,13 @@ class Compactor:
         """Learns from a server that refused a prompt as too long; False if there is no way to go on.
 
         `told` is the size of the context that the server says it has, `prompt` that of what it refused; 0 if
-        it does not say. Right after a compaction only results can be cut that nobody has read yet.
+        it does not say. Right after a compaction only results can be cut that nobody has read yet. The same
+        request, refused again with the same words, is not sent a third time.
         """
+        refused = len(self._conversation.messages), told
+        if refused == self._refused:
+            return False
+        self._refused = refused
         if prompt:
             self._conversation.tokens = self._size = prompt
             self._conversation.measured = len(self._conversation.messages)
@@ -242,7 +231,7 @@ class Compactor:
         return min(promised, self._limit) if promised and self._limit else promised or self._limit
 
     def _notes_tokens(self, window: int) -> int:
-        return int(max(_LEAST_NOTES, min(_MOST_NOTES, window * _NOTES_SHARE)))
+        return int(max(_LEAST_NOTES, min(_MOST_NOTES, window * NOTES_SHARE)))
 
     def _reply_to_request(self, window: int) -> int:
         """What the notes may take; a model that thinks does so before it notes anything."""
@@ -341,11 +330,20 @@ class Compactor:
 
     async def _shortened(
         self, conversation: Conversation, notes: str, tail_start: int, target: int, window: int, cue: str
-    ) -> _Shortened | None:
+    ) -> Shortened | None:
         """The shorter conversation, counted where an estimate may be wrong; None if there is none."""
+        ratio = conversation.characters_per_token
+        shortening = Shortening(
+            messages=conversation.messages,
+            window=window,
+            ratio=ratio,
+            dense=min(ratio, self._new_ratio),
+            fixed=self._fixed(conversation),
+            log=self._log,
+        )
         wanted = target
         for _ in range(_TRIES):
-            found = self._shorten(conversation, notes, tail_start, wanted, window, cue)
+            found = shortening.within(wanted, notes, tail_start, cue)
             if found is None:
                 return None
             trial = Conversation(messages=found.messages, tokens=found.known, measured=found.counted)
@@ -355,49 +353,6 @@ class Compactor:
                 return replace(found, tokens=tokens)
             wanted -= tokens - target
         return None
-
-    def _shorten(
-        self, conversation: Conversation, notes: str, tail_start: int, target: int, window: int, cue: str
-    ) -> _Shortened | None:
-        """The shorter conversation in at most `target` tokens: what is left out first comes first here."""
-        messages = conversation.messages
-        ratio = conversation.characters_per_token
-        dense = min(ratio, self._new_ratio)  # what is not answered yet may be another kind of text
-        fixed = self._fixed(conversation)
-        opening = summing.opening_of(messages)
-        system = [one for one in opening if isinstance(one, SystemMessage)]
-        said = [one for one in opening if not isinstance(one, SystemMessage)]
-        tail = summing.tail_from(messages, tail_start)
-        notes = notes or self._own_notes(messages[:tail_start])
-        whole = trimming.tokens_of(said, ratio) <= window * _OPENING_SHARE
-        facts = int(window * _FACTS_SHARE * ratio)
-        for attempt in range(5):
-            if attempt == 2 or (attempt == 0 and not whole):
-                said = [summing.shorter_text(one, int(window * _TAIL_SHARE * ratio)) for one in said]
-                whole = whole and said == opening[len(system) :]
-            if attempt == 3:
-                notes, facts = cut(notes, int(window * _NOTES_SHARE * ratio)), facts // 2
-            if attempt == 4:
-                tail, notes = summing.tail_as_text(tail, notes, int(window * _TAIL_SHARE * ratio))
-            shown = [one.text for one in (*said, *tail) if isinstance(one, UserMessage)]
-            told = self._log.facts(first_is_kept=whole, characters=facts, shown=shown)
-            summary = summing.summary_text(told, notes, "" if tail else cue)
-            told_tokens = fixed + trimming.tokens_of([*said, UserMessage(summary)], ratio)
-            excess = told_tokens + trimming.tokens_of(tail, dense) - target
-            if attempt >= 1 and excess > 0:
-                tail = trimming.with_shorter_results(tail, int(excess * dense) + 1)
-            tokens = told_tokens + trimming.tokens_of(tail, dense)
-            if tokens <= target:
-                new: list[Message] = [*system, *said, UserMessage(summary), *tail]
-                known = fixed + trimming.tokens_of(said, ratio)
-                return _Shortened(new, tokens, known, len(system) + len(said), tail_start, whole)
-        return None
-
-    def _own_notes(self, messages: Sequence[Message]) -> str:
-        """Where the model gave no notes: the earlier ones, and what it said last."""
-        texts = [one.text.strip() for one in messages if isinstance(one, AssistantMessage)]
-        said = [text for text in texts if text and not text.startswith("{")][-_OWN_WORDS:]
-        return "\n".join(filter(None, [self._log.notes, *(cut(one, _OWN_WORDS_CHARACTERS) for one in said)]))
 
     def _cut_results(self, conversation: Conversation, window: int) -> None:
         """Cuts what the model has not read yet, where there is no other way to make it fit."""

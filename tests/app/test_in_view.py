@@ -97,8 +97,10 @@ async def test_what_was_taken_out_of_the_conversation_is_not_in_view(
 
 async def test_what_was_summed_up_is_not_in_view(scripted_server: StartServer, repo: Path):
     long = "word " * 400
-    server = scripted_server(long, "We looked at a file.", call("read", path="src/a.py"), "Three.")
+    replies = ("Hello.", long, "We looked at a file.", call("read", path="src/a.py"), "Three.")
+    server = scripted_server(*replies)
     async with talking(repo, server) as talk:
+        await talk.turn("hello")  # the first message stays in view whatever is summed up
         await talk.turn("explain @src/a.py")
         await talk.session.command("compact", {})
         await talk.turn("explain it again")

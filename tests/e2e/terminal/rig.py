@@ -164,7 +164,8 @@ class Terminal:
         return code if code is not None else -self._child.signalstatus
 
     def quit(self) -> int:
-        self.say("/quit")
+        self.type("/quit")
+        self.press(ENTER)
         return self.wait_for_end()
 
     def kill(self) -> None:

@@ -31,7 +31,7 @@ def test_no_size_loses_text_or_the_input_field(
     screen.until("more than one row. A")
     screen.until("Talk")
     assert len(screen.rows) == 36
-    assert screen.rows[-1].strip().startswith("ask")
+    screen.until(lambda: screen.rows[-1].strip().startswith("ask"))
 
 
 def test_only_shades_of_grey_are_sent_where_colours_are_not_wanted(
