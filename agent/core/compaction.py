@@ -337,13 +337,13 @@ class Compactor:
             messages=conversation.messages,
             window=window,
             ratio=ratio,
-            dense=min(ratio, self._new_ratio),
             fixed=self._fixed(conversation),
             log=self._log,
         )
         wanted = target
         for _ in range(_TRIES):
-            found = shortening.within(wanted, notes, tail_start, cue)
+            dense = min(ratio, self._new_ratio)  # each measurement knows it better
+            found = shortening.within(wanted, notes, tail_start, cue, dense=dense)
             if found is None:
                 return None
             trial = Conversation(messages=found.messages, tokens=found.known, measured=found.counted)
