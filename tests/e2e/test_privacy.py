@@ -96,11 +96,10 @@ def test_a_run_writes_nowhere_but_to_its_workspace_and_the_state_folder(
         for path in written
         if not path.is_relative_to(place.workspace) and not path.is_relative_to(place.state)
     ]
-    # The sandbox is tried out once, and gives commands a folder for temporary files; both go again.
-    temporary = os.path.join(tempfile.gettempdir(), "agent-")
-    of_the_sandbox = [path for path in elsewhere if str(path).startswith(temporary)]
-    elsewhere = [path for path in elsewhere if path not in of_the_sandbox]
-    assert not any(path.exists() for path in of_the_sandbox)
+    # The sandbox is tried out once, and gives commands a folder for temporary files; nothing of it stays.
+    temporary = [path for path in elsewhere if path.is_relative_to(tempfile.gettempdir())]
+    elsewhere = [path for path in elsewhere if path not in temporary]
+    assert not any(path.exists() for path in temporary)
     assert place.workspace / "made.txt" in written
     assert elsewhere == []
     assert {path.name for path in place.folder.iterdir()} == {"work", "state"}
