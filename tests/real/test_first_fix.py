@@ -1,27 +1,16 @@
 """The main job with the real model: a bug is found and fixed, from the task file alone."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
-
-
-@pytest.fixture
-def variables(tmp_path: Path) -> Iterator[Mapping[str, str]]:
-    """An environment with folders of its own, but the person's models; its server is stopped at the end."""
-    own = {name: str(tmp_path / name) for name in ("AGENT_STATE_HOME", "AGENT_CONFIG_HOME")}
-    environment = {**os.environ, **own, "PYTHONPATH": str(ROOT)}
-    yield environment
-    command = [sys.executable, "-m", "agent", "server", "stop"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)
 
 
 def test_the_embedded_model_fixes_the_first_example(tmp_path: Path, variables: Mapping[str, str]) -> None:

@@ -1,11 +1,10 @@
 """Bundled skills with the model that comes with the program: what a person gets for a slash and a name."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
-
-
-@pytest.fixture
-def variables(tmp_path: Path) -> Iterator[Mapping[str, str]]:
-    """An environment with folders of its own, but the person's models; its server is stopped at the end."""
-    own = {name: str(tmp_path / name) for name in ("AGENT_STATE_HOME", "AGENT_CONFIG_HOME")}
-    environment = {**os.environ, **own, "PYTHONPATH": str(ROOT)}
-    yield environment
-    command = [sys.executable, "-m", "agent", "server", "stop"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)
 
 
 @pytest.fixture

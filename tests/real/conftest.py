@@ -1,0 +1,21 @@
+"""Runs of the command itself with a real model."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> Iterator[Mapping[str, str]]:
+    """An environment with folders of its own, but the person's models; its server is stopped at the end."""
+    own = {name: str(tmp_path / name) for name in ("AGENT_STATE_HOME", "AGENT_CONFIG_HOME")}
+    environment = {**os.environ, **own, "PYTHONPATH": str(ROOT)}
+    yield environment
+    command = [sys.executable, "-m", "agent", "server", "stop"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)
