@@ -102,3 +102,24 @@ def test_a_killed_program_goes_on_with_its_conversation_and_what_was_typed(
     other.press(ENTER)
     other.until("Where were we?")
     assert "Good morning" in said(server.chats[1])[0]
+
+
+def test_a_session_in_which_nothing_was_said_is_not_offered_to_go_on_with(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("Hello.").url)
+    screen = terminal()
+    screen.until_ready()
+    screen.press(CONTROL_D)
+    assert screen.wait_for_end() == 0
+    assert b"agent --resume" not in screen.raw
+
+
+def test_a_session_that_is_not_there_is_told_in_the_shell(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("Hello.").url)
+    screen = terminal("--resume", "20990101-000000-000-aaaaaa")
+    assert screen.wait_for_end() == 2
+    assert b"no session '20990101-000000-000-aaaaaa'" in screen.raw
+    assert b"hint: " in screen.raw
