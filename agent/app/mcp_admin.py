@@ -116,10 +116,15 @@ async def try_server(spec: ServerSpec, workspace: Path) -> Trial:
     return Trial(about=about, seconds=seconds, tools=tuple(tools), problems=(*problems, *left_out))
 
 
-def last_log_lines(name: str, count: int) -> tuple[Path, list[str]]:
-    """The log of a server and its last lines."""
+def last_log_lines(name: str, count: int, *, since: int = 0, times: bool = False) -> tuple[Path, list[str]]:
+    """The log of a server and its last lines, of those written after `since`, see `log_end`."""
     log = log_of(state_folder(), name)
-    return log.path, log.last_lines(count)
+    return log.path, log.last_lines(count, since=since, times=times)
+
+
+def log_end(name: str) -> int:
+    """Where in the log of a server begins what it says from now on."""
+    return log_of(state_folder(), name).end()
 
 
 def foreign_files(workspace: Path, environment: Mapping[str, str]) -> list[Path]:

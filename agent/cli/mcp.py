@@ -164,12 +164,34 @@ def add_server(arguments: argparse.Namespace) -> int:
         raise UsageError("--header is for a server at an address", "a program gets its keys with --env")
     if spec.transport != "stdio" and arguments.env:
         raise UsageError("--env is for a program", "a server at an address gets its keys with --header")
+    former = _former_server(arguments.name)
     path = set_server(arguments.name, {key: value for key, value in table.items() if value}, os.environ)
-    print(f"{arguments.name} is written to {path}", file=sys.stderr)
+    if former:
+        print(f"{arguments.name} is replaced in {path}; it was: {former}", file=sys.stderr)
+    else:
+        print(f"{arguments.name} is written to {path}", file=sys.stderr)
     code = 0 if arguments.no_test else _test(arguments.name)
     if code:
         print(f"it is kept all the same; `agent mcp remove {arguments.name}` takes it out", file=sys.stderr)
     return code
+
+
+def _former_server(name: str) -> str:
+    """The command or address of the person's server of that name, empty where there is none."""
+    import os
+
+    from agent.config.load import read_user_layer
+    from agent.config.text import printable
+    from agent.core.errors import UsageError
+    from agent.mcp.config import parse_server
+
+    table = read_user_layer(os.environ).values.get("mcp.servers", {}).get(name)
+    if table is None:
+        return ""
+    try:
+        return printable(parse_server(name, table, "your configuration").summary)
+    except UsageError:
+        return "a server that could not be used"
 
 
 def get_server(arguments: argparse.Namespace) -> int:
@@ -220,16 +242,18 @@ def test_server(arguments: argparse.Namespace) -> int:
 def _test(name: str) -> int:
     import asyncio
 
-    from agent.app.mcp_admin import last_log_lines, server_named, try_server
+    from agent.app.mcp_admin import last_log_lines, log_end, server_named, try_server
     from agent.config.text import printable
     from agent.core.errors import AgentError, ExitCode
 
     spec = server_named(Path.cwd(), name)
+    before = log_end(name)
     try:
         trial = asyncio.run(try_server(spec, Path.cwd()))
     except AgentError as error:
         print(f"agent: {error}", file=sys.stderr)
-        for line in dict.fromkeys(last_log_lines(name, 5)[1]) if spec.transport == "stdio" else []:
+        said = last_log_lines(name, 5, since=before)[1] if spec.transport == "stdio" else []
+        for line in dict.fromkeys(said):
             if line.strip() not in str(error):
                 print(f"  {printable(line)}", file=sys.stderr)
         return int(ExitCode.NOT_SOLVED)
@@ -322,7 +346,7 @@ def show_logs(arguments: argparse.Namespace) -> int:
     from agent.mcp.config import check_name
 
     check_name(arguments.name, "the command line")
-    path, lines = last_log_lines(arguments.name, max(1, arguments.lines))
+    path, lines = last_log_lines(arguments.name, max(1, arguments.lines), times=True)
     if not lines:
         print(f"{path} is empty or not there", file=sys.stderr)
         return 1

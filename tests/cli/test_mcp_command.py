@@ -1,6 +1,7 @@
 """`agent mcp` as a person types it."""
 
 import json
+import re
 import sys
 import threading
 import time
@@ -43,7 +44,27 @@ def test_server_that_fails_says_so_with_its_last_words(home: Path, capsys: pytes
     assert add("bad", "dies-at-start") == 1
     assert "the disk is on fire" in capsys.readouterr().err
     assert run(["mcp", "logs", "bad"]) == 0
-    assert capsys.readouterr().out == "the disk is on fire\n"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d the disk is on fire\n", capsys.readouterr().out)
+
+
+def test_server_that_is_there_is_said_to_be_replaced_with_what_it_was(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["mcp", "add", "one", "--no-test", "--", "first-program", "--flag"]) == 0
+    assert "one is written to" in capsys.readouterr().err
+    assert run(["mcp", "add", "one", "--no-test", "--env", "KEY=s3cr3t", "--", "second-program"]) == 0
+    assert "; it was: first-program --flag\n" in capsys.readouterr().err
+    assert run(["mcp", "add", "one", "--no-test", "--", "third"]) == 0
+    said = capsys.readouterr().err
+    assert "one is replaced in" in said
+    assert "s3cr3t" not in said
+
+
+def test_failure_shows_only_what_was_said_this_time(home: Path, capsys: pytest.CaptureFixture[str]):
+    assert add("bad", "dies-at-start") == 1
+    assert "the disk is on fire" in capsys.readouterr().err
+    assert run(["mcp", "add", "bad", "--", "nosuchcmd"]) == 1
+    assert "the disk is on fire" not in capsys.readouterr().err
 
 
 def test_server_that_fails_is_kept_and_its_words_are_said_once(

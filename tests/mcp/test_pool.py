@@ -65,6 +65,25 @@ def test_log_does_not_grow_for_ever(tmp_path: Path):
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2 * LARGEST_BYTES
 
 
+def test_log_has_a_time_at_the_beginning_of_each_line_and_nowhere_else(tmp_path: Path):
+    log = ServerLog(tmp_path / "one.log", clock=lambda: 0.0)
+    for chunk in (b"a\nb", b"c\n", b"", b"d\n"):
+        log.write(chunk)
+    assert log.last_lines(5) == ["a", "bc", "d"]
+    dated = log.last_lines(5, times=True)
+    assert {line[:4] for line in dated} <= {"1970", "1969"}
+    assert [line.split(" ", 2)[2] for line in dated] == ["a", "bc", "d"]
+
+
+def test_log_tells_what_came_after_a_moment(tmp_path: Path):
+    log = ServerLog(tmp_path / "one.log")
+    log.write(b"before\n")
+    moment = log.end()
+    assert log.last_lines(5, since=moment) == []
+    log.write(b"after\n")
+    assert log.last_lines(5, since=moment) == ["after"]
+
+
 @pytest.mark.parametrize("habit", ["endless-list", "same-cursor"])
 async def test_list_without_end_is_cut(pool_of: PoolOf, habit: str):
     lines: list[str] = []
