@@ -40,14 +40,15 @@ def run_show(arguments: argparse.Namespace) -> int:
     from agent.config.load import find_project_root, load_settings
     from agent.config.show import as_json, as_rows, explanations
 
+    if arguments.explain and not arguments.json:
+        print("\n".join(explanations()))  # also for who has to mend settings that cannot be read
+        return 0
     flags = {"profile": getattr(arguments, "profile", None)}
     loaded = load_settings(find_project_root(Path.cwd()), os.environ, flags)
     if arguments.json:
         import json
 
         print(json.dumps(as_json(loaded), indent=2))
-    elif arguments.explain:
-        print("\n".join(explanations()))
     else:
         print("\n".join(align([("KEY", "VALUE", "SOURCE"), *as_rows(loaded)])))
     for notice in loaded.notices:

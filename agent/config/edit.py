@@ -73,7 +73,8 @@ def unset_user_value(key: str, environment: Mapping[str, str]) -> tuple[Path, bo
     if key not in known and key not in before and not is_strange_table:
         close = closest(key, known)
         raise UsageError(
-            f"unknown setting {key!r}", f"did you mean {close!r}?" if close else "see `agent config show`"
+            f"unknown setting {key!r}",
+            f"did you mean {close!r}?" if close else "see `agent config show --explain`",
         )
     if key not in before and not is_strange_table:
         return path, False

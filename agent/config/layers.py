@@ -145,7 +145,7 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
     _validate(
         nest(values),
         lambda key: f"environment variable {variable_name(key)}",
-        "correct that variable, or unset it; `agent config show --explain` says what each setting means",
+        "correct that variable, or unset it; `agent config show --explain` lists all settings",
     )
     return Layer(values, {key: Origin("environment", variable_name(key)) for key in values})
 
@@ -167,7 +167,7 @@ def flags_layer(flags: Mapping[str, object]) -> Layer:
     _validate(
         nest(values),
         lambda _key: "command line",
-        "`agent config show` lists all settings, with --explain what each means",
+        "`agent config show --explain` lists all settings",
     )
     return Layer(values, {key: Origin("command line") for key in values})
 
@@ -281,7 +281,7 @@ def _explain_unknown(key: str, *, is_table: bool) -> str:
     table = key.partition(".")[0]
     if not guess and not is_table:
         guess = closest(key, [other for other in tables if other != table])
-    remedy = f"did you mean '{guess}'?" if guess else "`agent config show` lists all settings"
+    remedy = f"did you mean '{guess}'?" if guess else "`agent config show --explain` lists all settings"
     own = [known.partition(".")[2] for known in keys if known.startswith(f"{table}.")]
     if not guess and 0 < len(own) <= _FEW_KEYS:
         remedy = f"[{table}] has {', '.join(own)}"

@@ -201,3 +201,11 @@ def test_show_warns_of_variables_that_count_for_nothing(
     warned = capsys.readouterr().err
     assert "warning: AGENT_SERVR_ULR is no setting of this program" in warned
     assert "did you mean AGENT_SERVER_URL?" in warned
+
+
+def test_explain_also_works_with_settings_that_cannot_be_read(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGENT_SERVER_URL", "foo")
+    assert agent("config", "show", "--explain") == 0
+    assert lines_about("server.url", capsys.readouterr().out)

@@ -42,7 +42,7 @@ STRANGERS = [
         ("[server]\nmax_steps = 3", 2, "unknown key 'server.max_steps'; did you mean 'limits.max_steps'?"),
         ("[mcp]\nx = 1", 2, "unknown key 'mcp.x'; [mcp] has servers"),
         ("[check]\ncheck = 'x'", 2, "unknown key 'check.check'; [check] has command"),
-        ("zebra = 3", 1, "unknown key 'zebra'; `agent config show` lists all settings"),
+        ("zebra = 3", 1, "unknown key 'zebra'; `agent config show --explain` lists all settings"),
         ('"limits.max_steps" = 3', None, "'limits.max_steps' must be written without quotes"),
         ("[limits]\nmax_steps = '3'", 2, 'limits.max_steps must be a valid integer, not "3"'),
         ("[limits]\nmax_steps = true", 2, "limits.max_steps must be a valid integer, not true"),
@@ -88,7 +88,7 @@ def test_the_first_of_several_mistakes_in_the_file_is_named_with_how_many_follow
         f"{place}: unknown key 'permissions.mod'; did you mean 'permissions.mode'? (and 2 more mistakes)"
     )
     home.user("zebra = 1\n[limits]\nmax_steps = 0\n")
-    assert home.refusal().endswith("`agent config show` lists all settings (and 1 more mistake)")
+    assert home.refusal().endswith("`agent config show --explain` lists all settings (and 1 more mistake)")
 
 
 @pytest.mark.parametrize("text", ["[limits]\nmax_steps = 0\n", "zebra = 3\n", "a = [\n", "limits = 3\n"])
