@@ -6,14 +6,13 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from agent.app.early import EarlyReading
 from agent.app.interruption import ended_by_signals
 from agent.app.job import Job
-from agent.app.life_signs import LifeSigns, why_busy
+from agent.app.life_signs import LifeSigns, SlotQueue
 from agent.app.output import RunOutput
 from agent.app.request import RunRequest, resolve_directory, resolve_task
 from agent.app.serving import Serving, choose
@@ -123,7 +122,7 @@ async def execute(job: Job) -> int:
             endpoint = await _endpoint(job)
         try:
             if (record := job.serving.record_of(endpoint)) is not None:
-                signs.why_busy = partial(why_busy, record, endpoint.slots)
+                signs.why_busy = SlotQueue(record)
             return await _in_session(job, endpoint)
         finally:
             await _release(job, endpoint)

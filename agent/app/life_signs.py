@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from agent.app.output import RunOutput
+from agent.app.slot_queue import Tasks, tasks_at_work, waits_for
 from agent.server.record import Record
 
 _BEAT_SECONDS = 1.0
@@ -25,17 +26,18 @@ class LifeSigns:
             self._output.tick(busy)
 
 
-def busy_words(busy: int | None, slots: int) -> str:
-    """Why a request waits in line; empty where a slot is free, or nobody knows."""
-    if busy is None or busy < slots:
-        return ""
-    return (
-        "the only slot of the server is busy" if slots == 1 else f"all {slots} slots of the server are busy"
-    )
+class SlotQueue:
+    """Looks at the slots of a server of ours, one time after the other."""
 
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._before: Tasks = frozenset()
 
-def why_busy(record: Record, slots: int) -> str:
-    """Asks a server of ours; empty where it does not answer at once."""
-    from agent.server.probe import busy_slots
+    def __call__(self) -> str:
+        """What a request waits for; empty where nobody knows."""
+        from agent.server.probe import slots_of
 
-    return busy_words(busy_slots(record), slots)
+        slots = slots_of(self._record) or []
+        words = waits_for(slots, self._before)
+        self._before = tasks_at_work(slots)
+        return words

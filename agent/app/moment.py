@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent.core.events import (
+    CompactionFinished,
     CompactionStarted,
     Event,
     Prefill,
@@ -13,6 +14,9 @@ from agent.core.events import (
     ToolCallDelta,
     TurnFinished,
 )
+
+_BEGINNING = StepStarted | CompactionStarted
+_END = StepFinished | TurnFinished | CompactionFinished
 
 
 @dataclass(slots=True)
@@ -33,7 +37,7 @@ class Moment:
             self._hear(self.tokens + 1 if self.tokens else 0)  # a server sends one piece for each token
         elif isinstance(event, Prefill):
             self._hear(event.processed)
-        elif isinstance(event, StepStarted | StepFinished | TurnFinished | CompactionStarted):
+        elif isinstance(event, _BEGINNING | _END):
             self._hear(0)
             self.is_silent = isinstance(event, StepStarted)
 

@@ -8,6 +8,7 @@ from agent.app.background import in_background
 from agent.app.engine import Engine
 from agent.app.keeper import is_gone
 from agent.app.live import LiveSession
+from agent.app.slot_queue import tasks_at_work, waits_for
 from agent.core.events import Notice, ServerState
 from agent.resources import runtime_folder
 from agent.server.probe import slots_of
@@ -58,9 +59,6 @@ async def look_at_slots_once(
 ) -> frozenset[Any]:
     """Finds out whether a request that got no sign of the model yet waits for somebody else's.
 
-    Our own would have told how far it is from one look to the next, so only tasks that were there at both
-    are somebody else's.
-
     Returns:
         The tasks at work, for the next look; empty where no request waits.
     """
@@ -68,14 +66,10 @@ async def look_at_slots_once(
     if engine is None or not live.moment.is_silent:
         return frozenset()
     slots = await in_background(lambda: (look or _slots_of)(engine))
-    busy = frozenset((slot.get("id"), slot.get("id_task")) for slot in slots if slot.get("is_processing"))
     if not live.moment.is_silent or not slots:
         return frozenset()
-    which = "the only slot is" if len(slots) == 1 else f"all {len(slots)} slots are"
-    whose = "another session" if len(slots) == 1 else "other sessions"
-    is_taken = len(busy & before) == len(slots)
-    live.moment.waits_for = f"{which} busy with {whose}" if is_taken else ""
-    return busy
+    live.moment.waits_for = waits_for(slots, before)
+    return tasks_at_work(slots)
 
 
 def _slots_of(engine: Engine) -> Slots:

@@ -2,25 +2,33 @@
 
 import asyncio
 import io
+from typing import Any
 
 import pytest
 
-from agent.app.life_signs import LifeSigns, busy_words
+from agent.app.life_signs import LifeSigns
 from agent.app.output import RunOutput
+from agent.app.slot_queue import tasks_at_work, waits_for
 from agent.core.events import StepStarted
 
 
+def slots_with(*tasks: int) -> list[dict[str, Any]]:
+    """A slot for each task; 0 is no task."""
+    return [{"id": n, "id_task": task, "is_processing": task > 0} for n, task in enumerate(tasks)]
+
+
 @pytest.mark.parametrize(
-    ("busy", "slots", "words"),
+    ("before", "now", "words"),
     [
-        (1, 1, "the only slot of the server is busy"),
-        (4, 4, "all 4 slots of the server are busy"),
-        (3, 4, ""),
-        (None, 1, ""),
+        ([7], [7], "the only slot is busy with another session"),
+        ([7, 8], [7, 8], "all 2 slots are busy with other sessions"),
+        ([7, 8], [7, 0], ""),
+        ([7], [9], ""),
+        ([7], [], ""),
     ],
 )
-def test_only_a_server_without_a_free_slot_makes_wait(busy: int | None, slots: int, words: str):
-    assert busy_words(busy, slots) == words
+def test_only_what_somebody_else_is_still_at_makes_wait(before: list[int], now: list[int], words: str):
+    assert waits_for(slots_with(*now), tasks_at_work(slots_with(*before))) == words
 
 
 async def test_json_lines_stay_without_signs_of_life():
