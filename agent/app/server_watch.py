@@ -28,10 +28,12 @@ async def watch_server(live: LiveSession) -> None:
     """
     busy: frozenset[Any] = frozenset()
     while True:
-        for _ in range(round(LOOK_SECONDS / SLOT_SECONDS)):
+        if not live.is_running:
+            await asyncio.sleep(LOOK_SECONDS)
+            await look_once(live)
+        else:
             await asyncio.sleep(SLOT_SECONDS)
             busy = await look_at_slots_once(live, busy)
-        await look_once(live)
 
 
 async def look_once(

