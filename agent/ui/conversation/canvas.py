@@ -2,9 +2,9 @@
 
 One widget draws all rows itself (Textual's line API) instead of mounting a widget for each block. A stream
 of Markdown with code at 2,000 tok/s costs the whole program a third of a core, reading it from the network
-and typing included. A bare app with Textual's own `Markdown` and its `MarkdownStream` is at its end there, and
-shows a key after five seconds (`benchmarks/ui_streaming.py --rival`): a widget for each paragraph takes part in
-every layout.
+and typing included. A bare app with Textual's own `Markdown` and its `MarkdownStream` is at its end there and
+shows a key after five seconds (`benchmarks/ui_streaming.py --rival`): a widget for each paragraph takes part
+in every layout.
 Here one widget is mounted however long the session is, and a row is laid out once and only copied afterwards.
 
 What happens between an event and the screen:
