@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST_SECONDS = 600.0
 _FIRST_LOOK_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 1.0
 _LINE_CHARACTERS = 80
 
 
@@ -176,6 +177,8 @@ class ShellTool:
             await asyncio.to_thread(job.wait, _FIRST_LOOK_SECONDS)
         elif control.action == "wait":
             await _ended(job, seconds)
+        if not job.is_running:  # its last words may not be read yet
+            await asyncio.to_thread(job.wait, _LAST_WORDS_SECONDS)
         return ToolResult(_report(job))
 
 

@@ -1,6 +1,6 @@
 """How often what came is shown."""
 
-FRAME_SECONDS = 1 / 15
+FRAME_SECONDS = 1 / 12
 """Shortest time between two flushes."""
 _FIRST_SECONDS = 0.01  # until what comes after a pause is shown
 _SHARE_OF_TIME = 4  # a flush that took long is followed by this many times its own time without one
