@@ -1,16 +1,15 @@
 """Where formatters and checks meet an edit: around the tools that change files."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
+from agent.app.around import ToolAround
 from agent.app.authorship import Authorship
-from agent.core.tool import Access, FileDiff, Tool, ToolContext, ToolResult
+from agent.core.tool import FileDiff, Tool, ToolContext, ToolResult
 from agent.edits.findings import Finding, changed_lines
 from agent.edits.runner import EditRunner
 
@@ -18,29 +17,17 @@ MOST_LINES_TOLD = 8
 """So many findings the model is told of after one edit."""
 
 
-class EditedTool:
+class EditedTool(ToolAround):
     """A tool that changes files, whose files are formatted and checked after that.
 
     The diff is the one after formatting. What a formatter does is the run's own doing, undo covers it, and
     the model may go on editing without reading the file again.
     """
 
-    params: type[BaseModel]
-    access: Access
-
     def __init__(self, tool: Tool, edits: EditRunner, authorship: Authorship) -> None:
-        self.name = tool.name
-        self.description = tool.description
-        self.params = tool.params
-        self.access = tool.access
-        self._tool = tool
+        super().__init__(tool)
         self._edits = edits
         self._authorship = authorship
-
-    def preview(self, params: Any, context: ToolContext) -> ToolResult | None:
-        """See `Tool.preview` of the file tools; None where the tool cannot tell beforehand."""
-        preview = getattr(self._tool, "preview", None)
-        return preview(params, context) if preview is not None else None
 
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
         for path in self._targets(params, context):
@@ -57,17 +44,6 @@ class EditedTool:
                 diffs[number] = await self._formatted(diff, context, notes)
                 await self._checked(diffs[number], context, notes)
         return replace(result, model_text="\n".join([result.model_text, *notes]), diffs=tuple(diffs))
-
-    def acts_as(self, params: Any) -> tuple[Tool, Mapping[str, Any]] | ToolResult | None:
-        """See `core.tool.CallsAnother`; None where the call is what it looks like."""
-        acts_as = getattr(self._tool, "acts_as", None)
-        return acts_as(params) if acts_as is not None else None
-
-    def start_over(self) -> None:
-        """Passed on to a tool that remembers what was tried; see `EditTool.start_over`."""
-        start_over = getattr(self._tool, "start_over", None)
-        if start_over is not None:
-            start_over()
 
     def _targets(self, params: Any, context: ToolContext) -> list[Path]:
         """The files that a call is about. A preview counts as a try, so it is only asked where need be."""

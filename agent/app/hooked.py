@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
+from agent.app.around import ToolAround
 from agent.app.authorship import Authorship
 from agent.core.events import CheckFinished
 from agent.core.executor import Gate, GateDecision
-from agent.core.tool import Access, Tool, ToolContext, ToolResult
+from agent.core.tool import Tool, ToolContext, ToolResult
 from agent.core.verifier import Verdict, Verifier
 from agent.hooks.runner import HookRunner
 
@@ -30,36 +29,13 @@ class HookedGate:
         return await self.gate.decide(tool, arguments)
 
 
-class HookedTool:
+class HookedTool(ToolAround):
     """A tool whose result the hooks have seen. What a hook does to files is the run's own doing."""
 
-    params: type[BaseModel]
-    access: Access
-
     def __init__(self, tool: Tool, hooks: HookRunner, authorship: Authorship) -> None:
-        self.name = tool.name
-        self.description = tool.description
-        self.params = tool.params
-        self.access = tool.access
-        self._tool = tool
+        super().__init__(tool)
         self._hooks = hooks
         self._authorship = authorship
-
-    def preview(self, params: Any, context: ToolContext) -> ToolResult | None:
-        """See `Tool.preview` of the file tools; None where the tool cannot tell beforehand."""
-        preview = getattr(self._tool, "preview", None)
-        return preview(params, context) if preview is not None else None
-
-    def acts_as(self, params: Any) -> tuple[Tool, Mapping[str, Any]] | ToolResult | None:
-        """See `core.tool.CallsAnother`; None where the tool calls no other one."""
-        acts_as = getattr(self._tool, "acts_as", None)
-        return acts_as(params) if acts_as is not None else None
-
-    def start_over(self) -> None:
-        """Passed on to a tool that remembers what was tried; see `EditTool.start_over`."""
-        start_over = getattr(self._tool, "start_over", None)
-        if start_over is not None:
-            start_over()
 
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
         result = await self._tool.run(params, context)
