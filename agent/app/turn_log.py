@@ -1,6 +1,5 @@
 """What each turn of a session cost, for a screen of details and for estimates."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agent.core.events import (
@@ -69,10 +68,6 @@ class TurnLog:
                 self.rows[-1].contexts.append(event.after)
         elif self.rows:
             self._add(self.rows[-1], event)
-
-    def observe_all(self, events: Iterable[Event]) -> None:
-        for event in events:
-            self.observe(event)
 
     @property
     def context_tokens(self) -> int:

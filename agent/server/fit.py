@@ -161,11 +161,6 @@ def layers_of(shape: ModelShape) -> int:
     return len(shape.weights.layers) + 1
 
 
-def kv_bytes(shape: ModelShape, settings: ServerSettings) -> int:
-    """The key-value cache of the target."""
-    return sum(_cache_of_layers(shape, shape.caches, settings))
-
-
 def row_bytes(elements: int, kv_type: str) -> int:
     """Bytes for so many elements of a KV cache."""
     if kv_type not in KV_BLOCK_BYTES:
