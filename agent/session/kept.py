@@ -7,6 +7,7 @@ far are when a turn begins). The bytes are on disk before their line is, and the
 precedes, so a kill at any point loses nothing.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ class KeptFiles:
 
     def __init__(self, session_folder: Path, workspace: Path) -> None:
         self.workspace = workspace
+        self._root = os.fspath(workspace)
         self.contents = contents_of(session_folder)
         self.files = load_kept(session_folder)
         self._index: LineAppender | None = None
@@ -49,7 +51,7 @@ class KeptFiles:
         Raises:
             AgentError: it could not be kept; the file must not be changed then.
         """
-        state = self.contents.keep(self.workspace / key)
+        state = self.contents.keep(f"{self._root}/{key}")
         made = [] if state != ABSENT else self.missing_folders(key)
         self._append({"do": "keep", "path": key, "turn": self._turn, "made": made, **state_record(state)})
         self.files[key] = KeptFile(state, tuple(made))

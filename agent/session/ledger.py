@@ -1,6 +1,7 @@
 """What the model has seen of the workspace, and what the session changed in it."""
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,7 @@ class SessionLedger:
         self, workspace: Path, session_folder: Path, *, report: Callable[[str], None] | None = None
     ) -> None:
         self.workspace = workspace.resolve()
+        self._root = os.fspath(self.workspace)
         self._session_folder = session_folder
         self._kept = KeptFiles(session_folder, self.workspace)
         self._files = SeenFiles(self.workspace)
@@ -236,8 +238,12 @@ class SessionLedger:
 
     def _candidates(self, path: Path) -> tuple[Path, ...]:
         """`path`, and where it leads if it is a link itself; links on the way are the key's business."""
-        absolute = path if path.is_absolute() else self.workspace / path
-        return (path, self._files.target(path)) if absolute.is_symlink() else (path,)
+        name = os.fspath(path)
+        try:
+            mode = os.lstat(name if name.startswith("/") else f"{self._root}/{name}").st_mode
+        except (OSError, ValueError):
+            return (path,)
+        return (path, self._files.target(path)) if stat.S_ISLNK(mode) else (path,)
 
 
 class LedgerApart:

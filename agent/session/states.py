@@ -40,7 +40,7 @@ def state_of(path: Path) -> FileState:
     try:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            return FileState("link", str(path.readlink()))
+            return FileState("link", os.readlink(path))
         if stat.S_ISDIR(status.st_mode):
             return ABSENT
         if not stat.S_ISREG(status.st_mode):
@@ -85,15 +85,35 @@ def relative_key(workspace: Path, path: Path) -> str:
     """
     # Plain strings: this is on the way of each file of a turn, and `Path` would take most of the time.
     root, name = os.fspath(workspace), os.fspath(path)
-    folder, _, name = (name if name.startswith("/") else f"{root}/{name}").rpartition("/")
+    absolute = name if name.startswith("/") else f"{root}/{name}"
+    inside = f"{root}/".replace("//", "/")
+    if absolute.startswith(inside) and _leads_straight(inside, key := absolute[len(inside) :]):
+        return key
+    folder, _, name = absolute.rpartition("/")
     if name in ("", "..", "."):
         entry = os.path.realpath(f"{folder}/{name}")
     else:
         entry = f"{os.path.realpath(folder or '/')}/{name}".replace("//", "/")
-    inside = f"{root}/".replace("//", "/")
     if not entry.startswith(inside) or entry == inside:
         raise UsageError(f"{path} is outside of the workspace {workspace}")
     return entry[len(inside) :]
+
+
+def _leads_straight(inside: str, key: str) -> bool:
+    """Whether all on the way to a file, which has no `..` in its name, are folders and no links to some."""
+    parts = key.split("/")
+    if not {"", ".", ".."}.isdisjoint(parts):
+        return False
+    folder = inside
+    try:
+        for part in parts[:-1]:
+            folder += part
+            if not stat.S_ISDIR(os.lstat(folder).st_mode):
+                return False
+            folder += "/"
+    except OSError:
+        return False
+    return True
 
 
 @dataclass(slots=True)
@@ -125,23 +145,24 @@ class ContentStore:
     def path_of(self, content: str) -> Path:
         return self.folder / content
 
-    def keep(self, path: Path) -> FileState:
+    def keep(self, path: Path | str) -> FileState:
         """Notes what `path` is, and keeps a file's bytes.
 
         Raises:
             AgentError: the bytes could not be kept; nothing may be changed then.
             UsageError: the path is a folder or a device.
         """
+        name = os.fspath(path)
         try:
-            status = os.lstat(path)
+            mode = os.lstat(name).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return ABSENT
-        if stat.S_ISLNK(status.st_mode):
-            return FileState("link", str(path.readlink()))
-        if not stat.S_ISREG(status.st_mode):
+        if stat.S_ISLNK(mode):
+            return FileState("link", os.readlink(name))
+        if not stat.S_ISREG(mode):
             raise UsageError(f"{path} is not a regular file")
         try:
-            return FileState("file", self._copy_in(path), stat.S_IMODE(status.st_mode))
+            return FileState("file", self._copy_in(name), stat.S_IMODE(mode))
         except OSError as error:
             raise AgentError(
                 f"cannot keep the original of {path} in {self.folder}: {error.strerror or error}",
@@ -164,7 +185,7 @@ class ContentStore:
         """Keeps bytes, and gives their name. Raises OSError."""
         return self._write_in(data)
 
-    def _copy_in(self, path: Path) -> str:
+    def _copy_in(self, path: Path | str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             # No larger buffer than needed: the memory for it takes longer than reading.

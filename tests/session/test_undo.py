@@ -233,6 +233,16 @@ def test_undo_does_not_follow_a_folder_that_became_a_link(
     assert (tmp_path / "elsewhere" / "a.py").read_bytes() == b"new\n"
 
 
+@pytest.mark.parametrize("target", ["./a.txt", "kept//a.txt", "kept/", "src/./b/../c"])
+def test_the_target_of_a_link_comes_back_as_it_was_spelled(workspace: Path, state: Path, target: str) -> None:
+    (workspace / "link").symlink_to(target)
+    run = Run(state, workspace)
+    run.delete("link")
+    run.finish()
+    undo(state, workspace)
+    assert os.readlink(workspace / "link") == target
+
+
 def test_the_record_of_an_undo_says_what_it_did(workspace: Path, state: Path) -> None:
     run = Run(state, workspace)
     run.write("new.py", b"new\n")

@@ -1,5 +1,6 @@
 """A session that changes files, and what is in a folder."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def snapshot(folder: Path) -> Snapshot:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
-            found[name] = ("link", str(path.readlink()))
+            found[name] = ("link", os.readlink(path))
         elif path.is_dir():
             found[name] = ("folder",)
         else:
