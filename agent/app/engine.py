@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 from agent.app.approvals import PersonGate
 from agent.app.background import in_background
@@ -25,6 +24,7 @@ from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCa
 from agent.core.tool import Tool
 from agent.core.turn import TurnServices
 from agent.core.worklog import WorkLog
+from agent.llm.api import load
 from agent.llm.client import ChatModel
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
@@ -180,7 +180,7 @@ async def open_engine(
     Raises ServerError, ModelFileError or UsageError.
     """
     # Loaded on the event loop at the first request, it would stop the front for as long as that takes.
-    loading = asyncio.ensure_future(in_background(lambda: import_module("openai")))
+    loading = asyncio.ensure_future(in_background(load))
     try:
         endpoint = await serving.endpoint(emit)
     finally:

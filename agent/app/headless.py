@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 from agent.app.early import EarlyReading
@@ -183,6 +182,8 @@ async def _release(job: Job, endpoint: Endpoint) -> None:
 
 def _import_client() -> None:
     """Loads the HTTP client while others are waited for; garbage is collected from then on."""
-    import_module("openai")
+    from agent.llm.api import load
+
+    load()
     gc.freeze()
     gc.enable()
