@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from agent.core.tool import ToolContext, ToolResult
+from tools._outline.atlas import Atlas
 from tools._outline.index import build_index
+from tools._outline.rank import rank
 from tools._outline.render import CHARACTERS_PER_TOKEN
 from tools.outline import OutlineParams, OutlineTool
 
@@ -202,6 +204,43 @@ async def test_unchanged_files_come_from_the_cache_and_changed_ones_are_read(wor
     assert again.sources["b.py"].definitions == ()
     fresh = await build_index(workspace, ["a.py", "b.py"], environment, tmp_path / "other")
     assert [one.name for one in fresh.sources["b.py"].definitions] == ["longer_than_before"]
+
+
+async def test_a_session_reads_again_only_what_changed_and_sees_it(workspace: Path, outline: Ask):
+    written(workspace, {"a.py": "def first(): pass\n", "b.py": "def second(): pass\n"})
+    assert files_in(await outline(about="second")) == ["b.py"]
+    written(workspace, {"b.py": "def another_name(): pass\n", "c.py": "def third(): pass\n"})
+    (workspace / "a.py").unlink()
+    assert files_in(await outline()) == ["b.py", "c.py"]
+    assert "another_name" in (await outline(about="another")).model_text
+    assert "nothing fits" in (await outline(about="second")).model_text
+
+
+async def test_weights_are_kept_while_hardly_anything_changes(workspace: Path, tmp_path: Path):
+    files = {f"part{n:03}.py": f"def part_{n}(): pass\n" for n in range(200)}
+    written(workspace, files)
+    atlas = Atlas(workspace, tmp_path / "cache")
+    first = await atlas.ranking(await atlas.look(list(files), dict(os.environ)), ".")
+    written(workspace, {"part000.py": "def changed(): pass\n"})
+    index = await atlas.look(list(files), dict(os.environ))
+    assert await atlas.ranking(index, ".") is first
+    next_session = await Atlas(workspace, tmp_path / "cache").ranking(index, ".")
+    assert next_session.stamps == first.stamps
+    for number in range(5):
+        written(workspace, {f"part{number:03}.py": "def changed_as_well(): pass\n"})
+    index = await atlas.look(list(files), dict(os.environ))
+    assert (await atlas.ranking(index, ".")).uses.keys() == rank(index.sources).uses.keys()
+    assert await atlas.ranking(index, ".") is not first
+
+
+async def test_names_that_are_no_utf8_are_kept_too(workspace: Path, tmp_path: Path):
+    name = os.fsdecode(b"caf\xe9.py")
+    (workspace / name).write_text("def a(): pass\n", encoding="utf-8")
+    await build_index(workspace, [name], dict(os.environ), tmp_path)
+    nobody = tmp_path / "reads-nothing.py"
+    nobody.write_text("raise SystemExit(1)\n")
+    again = await build_index(workspace, [name], dict(os.environ), tmp_path, reader=nobody)
+    assert [one.name for one in again.sources[name].definitions] == ["a"]
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"x\x9c\x03\x00\x00\x00\x00\x01"])

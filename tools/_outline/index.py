@@ -1,48 +1,25 @@
 """The sources of a folder, read once: what did not change is taken from the cache."""
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
 import sys
-import tempfile
 import time
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tools._outline import worker
+from tools._outline.kept import load_sources, save_sources, sources_file
 from tools._outline.languages import language_of
+from tools._outline.sources import Source, source_of
 from tools._process.lines import read_lines
 
-VERSION = 1
 READER = Path(worker.__file__)
 SECONDS = 20.0
 MOST_FILES = 20_000
-_LARGEST_CACHE_BYTES = 64 * 1024 * 1024
 _MOST_CRASHES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """`depth` counts the types around it; `line` from 1."""
-
-    line: int
-    depth: int
-    name: str
-    signature: str
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a file defines, and the words in it. `stamp` is its time of change and its size."""
-
-    stamp: tuple[int, int]
-    definitions: tuple[Definition, ...]
-    words: str
 
 
 @dataclass(slots=True)
@@ -60,6 +37,7 @@ async def build_index(
     cache: Path | None,
     seconds: float = SECONDS,
     reader: Path = READER,
+    known: Mapping[str, Source] | None = None,
 ) -> Index:
     """Reads what is new or changed among `names` (relative to `workspace`), up to `MOST_FILES`.
 
@@ -67,14 +45,16 @@ async def build_index(
         cache: the folder that keeps what was read; None = nothing is kept.
         seconds: after which what could not be read yet is left for the next time.
         reader: the program that reads sources, see `tools._outline.worker`.
+        known: what was read before, if the caller has it still; else it is looked up in `cache`.
 
     Raises:
         OSError: the reader cannot be started.
     """
     import asyncio
 
-    file = _cache_file(cache, workspace) if cache else None
-    known = await asyncio.to_thread(_load, file) if file else {}
+    file = sources_file(cache, workspace) if cache else None
+    if known is None:
+        known = await asyncio.to_thread(load_sources, file) if file else {}
     stamps = await asyncio.to_thread(_stamps, workspace, names[:MOST_FILES])
     index = Index({name: known[name] for name, stamp in stamps.items() if _is_same(known.get(name), stamp)})
     wanted = [name for name in stamps if name not in index.sources]
@@ -85,7 +65,7 @@ async def build_index(
     index.missing += max(0, len(names) - MOST_FILES)
     if file and wanted:
         kept = {**{name: source for name, source in known.items() if name not in stamps}, **index.sources}
-        await asyncio.to_thread(_save, file, workspace, kept)
+        await asyncio.to_thread(save_sources, file, workspace, kept)
     return index
 
 
@@ -120,7 +100,7 @@ class _Reading:
             if outcome.returncode == 0 or outcome.timed_out or not wanted:
                 return
             name = wanted.pop(0)
-            index.sources[name] = Source(self.stamps[name], (), "")
+            index.sources[name] = Source(self.stamps[name])
 
 
 def _asked(names: Iterable[str]) -> bytes:
@@ -134,8 +114,7 @@ def _asked(names: Iterable[str]) -> bytes:
 
 def _parsed(line: bytes, stamps: Mapping[str, tuple[int, int]]) -> tuple[str, Source]:
     answer = json.loads(line)
-    definitions = tuple(Definition(*one) for one in answer["definitions"])
-    return answer["name"], Source(stamps[answer["name"]], definitions, answer["words"])
+    return answer["name"], source_of(stamps[answer["name"]], answer["definitions"], answer["words"])
 
 
 def _stamps(workspace: Path, names: Iterable[str]) -> dict[str, tuple[int, int]]:
@@ -151,47 +130,3 @@ def _stamps(workspace: Path, names: Iterable[str]) -> dict[str, tuple[int, int]]
 
 def _is_same(source: Source | None, stamp: tuple[int, int]) -> bool:
     return source is not None and source.stamp == stamp
-
-
-def _cache_file(cache: Path, workspace: Path) -> Path:
-    return cache / "outline" / f"{hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]}.json.z"
-
-
-def _load(file: Path) -> dict[str, Source]:
-    """What was kept; nothing where that is damaged or of another version."""
-    try:
-        if file.stat().st_size > _LARGEST_CACHE_BYTES:
-            return {}
-        table = json.loads(zlib.decompress(file.read_bytes()))
-        if table["version"] != VERSION:
-            return {}
-        return {
-            name: Source((mtime, size), tuple(Definition(*one) for one in definitions), words)
-            for name, (mtime, size, definitions, words) in table["files"].items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
-        return {}
-
-
-def _save(file: Path, workspace: Path, sources: Mapping[str, Source]) -> None:
-    """Without files that are gone. A cache that cannot be written costs time, nothing else."""
-    table: dict[str, Any] = {
-        name: (
-            *source.stamp,
-            [(d.line, d.depth, d.name, d.signature) for d in source.definitions],
-            source.words,
-        )
-        for name, source in sources.items()
-        if os.path.lexists(workspace / name)
-    }
-    text = json.dumps({"version": VERSION, "files": table}, ensure_ascii=False, separators=(",", ":"))
-    data = zlib.compress(text.encode("utf-8", "surrogateescape"), 1)
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            Path(name).replace(file)
-        finally:
-            Path(name).unlink(missing_ok=True)

@@ -7,10 +7,10 @@ important (as in Brin and Page's PageRank). Names that many files define, such a
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tools._outline.index import Source
+from tools._outline.sources import Source
 
 _MOST_DEFINERS = 8
 _ROUNDS = 12
@@ -20,40 +20,53 @@ _TEST_SHARE = 0.3
 _TELLING = re.compile(r"^[A-Z]|[a-z0-9]_[a-z0-9]|[a-z][A-Z]|^\w{10,}$")
 _SHARE_OF_PLAIN_NAMES = 0.1
 """`name` or `append` are used for something else more often than not."""
+_MOST_CHANGED = 0.01
+"""Share of the files. In a project of less than a hundred each change counts."""
 _WORDS = re.compile(r"[a-z]+|\d+", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """`files` is the weight of each file, `uses` of each name: by how many files, and how telling it is."""
+    """`files` is the weight of each file, `uses` of each name: by how many files, and how telling it is.
+
+    `stamps` are those of the files that were weighed.
+    """
 
     files: Mapping[str, float]
     uses: Mapping[str, float]
+    stamps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def still_holds(self, sources: Mapping[str, Source]) -> bool:
+        """Whether so few of `sources` are new, gone or changed that the weights are about the same."""
+        every = self.stamps.keys() | sources.keys()
+        changed = sum(name not in sources or self.stamps.get(name) != sources[name].stamp for name in every)
+        return changed <= len(every) * _MOST_CHANGED
 
 
 def rank(sources: Mapping[str, Source]) -> Ranking:
     """Weighs files by who uses what they define."""
     definers: dict[str, set[str]] = defaultdict(set)
     for name, source in sources.items():
-        for definition in source.definitions:
-            if len(definition.name) > 2:
-                definers[definition.name].add(name)
+        for defined in source.names.split("\n"):
+            if len(defined) > 2:
+                definers[defined].add(name)
+    weights = {word: 1.0 if _TELLING.search(word) else _SHARE_OF_PLAIN_NAMES for word in definers}
     uses: dict[str, float] = defaultdict(float)
     edges: dict[str, dict[str, float]] = {}
     for name, source in sources.items():
         targets: dict[str, float] = defaultdict(float)
-        for word in source.words.split(" "):
-            owners = definers.get(word)
-            if owners is None or name in owners:
+        for word in filter(definers.__contains__, source.words.split(" ")):
+            owners = definers[word]
+            if name in owners:
                 continue
-            weight = 1.0 if _TELLING.search(word) else _SHARE_OF_PLAIN_NAMES
+            weight = weights[word]
             uses[word] += weight
             if len(owners) <= _MOST_DEFINERS:
                 for owner in owners:
                     targets[owner] += weight / len(owners)
         edges[name] = targets
-    return Ranking(_flowed(edges), uses)
+    return Ranking(_flowed(edges), uses, {name: source.stamp for name, source in sources.items()})
 
 
 def _flowed(edges: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -89,18 +102,21 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def matches(sources: Mapping[str, Source], terms: Iterable[str]) -> dict[str, float]:
+def matches(sources: Mapping[str, Source], terms: Sequence[str]) -> dict[str, float]:
     """How well each file fits the terms, without those that do not; rare terms count more."""
+    if not terms:
+        return {}
+    hits: dict[str, dict[str, float]] = {term: {} for term in terms}
+    for name, source in sources.items():
+        path, names, words = name.lower(), source.names.lower(), source.words.lower()
+        for term in terms:
+            defined = sum(term in one for one in names.split("\n")) if term in names else 0
+            fit = 3.0 * (term in path) + 2.0 * math.log2(1 + defined) + (term in words)
+            if fit:
+                hits[term][name] = fit
     found: dict[str, float] = defaultdict(float)
-    for term in terms:
-        hits = {name: fit for name, source in sources.items() if (fit := _fit(name, source, term))}
-        rarity = math.log(1 + len(sources) / (1 + len(hits)))
-        for name, fit in hits.items():
+    for fits in hits.values():
+        rarity = math.log(1 + len(sources) / (1 + len(fits)))
+        for name, fit in fits.items():
             found[name] += rarity * fit
     return found
-
-
-def _fit(name: str, source: Source, term: str) -> float:
-    defined = sum(term in definition.name.lower() for definition in source.definitions)
-    used = term in source.words.lower()
-    return 3.0 * (term in name.lower()) + 2.0 * math.log2(1 + defined) + used

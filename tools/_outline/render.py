@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tools._outline.index import Definition, Source
 from tools._outline.rank import Ranking
+from tools._outline.sources import Definition, Source
 
 CHARACTERS_PER_TOKEN = 3
 """Fewer than any tokenizer needs on average for source text, so that the budget holds."""
@@ -14,13 +14,14 @@ _FIRST_FILES = 3
 
 def whole(name: str, source: Source, budget: int) -> str:
     """All definitions of one file; with more than fits, types and what stands in no type come first."""
-    deepest = max((one.depth for one in source.definitions), default=0)
+    definitions = source.definitions
+    deepest = max((one.depth for one in definitions), default=0)
     for depth in range(deepest, -1, -1):
-        lines = [_line(one) for one in source.definitions if one.depth <= depth]
+        lines = [_line(one) for one in definitions if one.depth <= depth]
         if _size([name, *lines]) <= budget * CHARACTERS_PER_TOKEN or not depth:
             break
     fitting = _fitting([name, *lines], budget)
-    return "\n".join(fitting) + _rest(len(source.definitions) - len(fitting) + 1, "definitions")
+    return "\n".join(fitting) + _rest(len(definitions) - len(fitting) + 1, "definitions")
 
 
 def ranked(
@@ -51,11 +52,12 @@ def _chosen(source: Source, ranking: Ranking, terms: Sequence[str], most: int) -
         private = one.name.startswith("_")
         return 100.0 * asked + (ranking.uses.get(one.name, 0) + 1) / (2 if private else 1) / (1 + one.depth)
 
-    best = sorted(source.definitions, key=weight, reverse=True)[:most]
+    definitions = source.definitions
+    best = sorted(definitions, key=weight, reverse=True)[:most]
     for one in sorted(best, key=lambda one: (one.line, one.depth)):
         yield _line(one)
-    if len(source.definitions) > len(best):
-        yield f"  … {len(source.definitions) - len(best)} more"
+    if len(definitions) > len(best):
+        yield f"  … {len(definitions) - len(best)} more"
 
 
 def _line(one: Definition) -> str:
