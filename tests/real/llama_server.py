@@ -20,8 +20,8 @@ from agent.server.loopback import free_port, request_json, status_of
 from tests.real import tiny_pair
 
 VARIABLE = "AGENT_TEST_LLAMA_SERVER"
-_LIMIT_SECONDS = 60.0
-_ANSWER_SECONDS = 30.0
+_LIMIT_SECONDS = 90.0
+_ANSWER_SECONDS = 90.0
 _TOKENS = 16
 _POLL_SECONDS = 0.05
 

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, list_records
 
 ROOT = Path(__file__).parents[2]
+_PATIENCE_SECONDS = 60.0
+_POLL_SECONDS = 0.05
 
 
 @contextlib.contextmanager
@@ -39,6 +42,14 @@ def serving(profile_name: str, folder: Path, threads: int = 1, **changes: Any) -
     finally:
         for record in list_records(plan.runtime_folder):
             asyncio.run(stop_server(record, plan.runtime_folder))
+
+
+def until(is_met: Callable[[], object]) -> None:
+    """Waits for what a server does in a moment, such as to free a slot behind its answer."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not is_met():
+        assert time.monotonic() < deadline
+        time.sleep(_POLL_SECONDS)
 
 
 def ask(endpoint: Endpoint, path: str, body: Any) -> Any:

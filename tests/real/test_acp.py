@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent import Agent, TextDelta, ToolStarted, TurnFinished
+from agent import Agent, TurnFinished
+from agent.core.events import StepFinished, ToolCallDelta
 from agent.resources import data_folder
 from agent.server.record import list_records
 from tests.acp.editor import editing
@@ -57,7 +58,8 @@ async def test_a_turn_from_python_ends_with_its_result(work: Path, tmp_path: Pat
     async with Agent(work, permissions="plan") as agent:
         kinds = [type(event) async for event in agent.run("Read a.txt.")]
         assert kinds[-1] is TurnFinished
-        assert {TextDelta, ToolStarted} & set(kinds)
+        # Whether its calls are whole, and what they call, is up to so small a model.
+        assert {ToolCallDelta, StepFinished} <= set(kinds)
         assert agent.result.steps >= 1
         assert agent.result.stats.decoded_tokens > 0
         assert agent.facts.model

@@ -51,7 +51,7 @@ async def test_a_reply_is_bound_to_the_offered_file(endpoint: Endpoint) -> None:
 
 async def test_a_reply_is_bound_to_the_only_tool_that_is_left(endpoint: Endpoint) -> None:
     reply = await reply_to(endpoint, Offer(tools=frozenset({"finish"})))
-    assert reply.message.text.replace(" ", "").startswith('{"tool":"finish"')
+    assert "".join(reply.message.text.split()).startswith('{"tool":"finish"')
 
 
 async def test_the_trial_finds_that_constrained_calls_work_with_any_model(endpoint: Endpoint) -> None:

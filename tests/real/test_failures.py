@@ -9,7 +9,7 @@ from agent.server.logs import classify
 from tests.real.llama_server import run_until_it_fails, taken_port, write_files
 from tests.server.test_failures import CASES
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 REAL = [case for case in CASES if "real" in case]
 
 

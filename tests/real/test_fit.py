@@ -23,7 +23,7 @@ from tests.server.engine_memory import (
     synthetic_models,
 )
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 ONE_OF_EACH_KIND = [

@@ -11,7 +11,7 @@ from agent.server.tiny_model import write_tiny_model
 from tests.mcp.test_schema import WILD
 from tests.real.llama_server import serving
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("choice", ["auto", "required"])
@@ -23,6 +23,7 @@ def test_the_real_server_takes_a_projected_schema(tmp_path: Path, choice: str):
         "tools": [{"type": "function", "function": function}],
         "tool_choice": choice,
         "max_tokens": 4,
+        "temperature": 0,
     }
     with serving(
         ["-m", str(tmp_path / "tiny.gguf"), "--jinja", "-c", "4096", "-np", "1"], tmp_path

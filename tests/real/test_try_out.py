@@ -10,7 +10,7 @@ from agent.server.tiny_model import write_tiny_model
 from agent.server.try_out import try_out
 from tests.real.llama_server import real_binary
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 def test_the_real_server_computes_with_random_numbers():

@@ -10,7 +10,7 @@ from agent.server.profile import Profile
 from agent.server.verdict import Finding, findings_after_start
 from tests.real.llama_server import serving, write_files
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 DRAFT_TABLE = {"file": "draft.gguf"}
 SMALL = ("-c", "512", "-np", "1")
