@@ -13,9 +13,12 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def variables(tmp_path: Path) -> Iterator[Mapping[str, str]]:
-    """An environment with folders of its own, but the person's models; its server is stopped at the end."""
+    """An environment with folders of its own, but the person's models; its server is stopped at the end.
+
+    One thread, because other tests may run on the other cores.
+    """
     own = {name: str(tmp_path / name) for name in ("AGENT_STATE_HOME", "AGENT_CONFIG_HOME")}
-    environment = {**os.environ, **own, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **own, "AGENT_SERVER_THREADS": "1", "PYTHONPATH": str(ROOT)}
     yield environment
     command = [sys.executable, "-m", "agent", "server", "stop"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)

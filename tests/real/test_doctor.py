@@ -17,18 +17,22 @@ from tests.real.rig import ROOT, serving
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 PATIENCE_SECONDS = 500.0
-DRAFTING = {"kind": "ngram-mod", "n_match": 12, "n_min": 4, "n_max": 32}
+CHANGES = {
+    "speculation": {"kind": "ngram-mod", "n_match": 12, "n_min": 4, "n_max": 32},
+    # Whether the one tool call that is asked for comes out whole is no matter of chance then.
+    "sampling": {"temperature": 0.0},
+}
 
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    with serving("embedded-small", tmp_path_factory.mktemp("doctor"), speculation=DRAFTING) as endpoint:
+    with serving("embedded-small", tmp_path_factory.mktemp("doctor"), **CHANGES) as endpoint:
         yield endpoint
 
 
 async def found_by(endpoint: Endpoint) -> dict[str, Finding]:
     shipped = load_profile("embedded-small", [ROOT / "server_profiles"])
-    profile = Profile.model_validate({**shipped.model_dump(exclude_unset=True), "speculation": DRAFTING})
+    profile = Profile.model_validate({**shipped.model_dump(exclude_unset=True), **CHANGES})
     look = Live(
         serving=Serving(profile, load_settings(None, os.environ, {}), "doctor"),
         endpoint=endpoint,

@@ -36,7 +36,6 @@ def test_candidates_are_measured_on_the_real_engine(
     assert base["readings"][0]["pred_t_s"] > 0
     assert base["readings"][0]["draft_n"] == 0
     assert not [visit["failure"] for visit in others if visit["failure"]]
-    assert sum(visit["seconds"] for visit in table["visits"]) < 150
     written = tmp_path / "config" / "profiles" / "embedded-small-tuned.toml"
     assert written.exists() == table["confirmed"]
     assert not list_records(tmp_path / "state" / "run")
