@@ -9,6 +9,9 @@ DEVELOPS := $(VENV)/.installed
 TO_RUN := .[embedded]
 TO_DEVELOP := .[embedded,dev]
 
+# Processes that run tests. A real server has one thread and takes up to 2 GB, so one process is for one core.
+WORKERS ?= 2
+
 # For the lines of a recipe that need `agent`, `python` or `ruff` of the environment. Not for making it.
 IN_ENV := export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
 
@@ -56,17 +59,17 @@ test-server: env
 demo: model ## let the agent fix a real bug in a copy of examples/first-fix
 	@$(IN_ENV) sh examples/demo.sh
 
-# Each part runs even if one before it failed; the last line is pytest's summary.
+# Each part runs even if one before it failed; the last line is pytest's summary, with the number of failures.
 test: env ## set up everything, check the code, run all tests
 	@$(IN_ENV) status=0; \
 	$(MAKE) --no-print-directory lint types || status=1; \
 	$(MAKE) --no-print-directory test-models || status=1; \
 	$(MAKE) --no-print-directory test-server || status=1; \
-	python -m pytest || status=1; \
+	python -m pytest -n $(WORKERS) || status=1; \
 	exit $$status
 
 test-quick: env ## only the tests that need no model and little time
-	@$(IN_ENV) python -m pytest -n 2 -m "not real and not slow"
+	@$(IN_ENV) python -m pytest -n $(WORKERS) -m "not real and not slow"
 
 lint: env ## ruff, rules and format
 	@$(IN_ENV) ruff check . && ruff format --check .

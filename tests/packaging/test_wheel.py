@@ -60,8 +60,10 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
         execute(uv, "pip", "install", "--python", python, wheel_in(folder))
     else:
         execute(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT)
-        execute(sys.executable, "-m", "venv", folder / "env")
-        execute(python, "-m", "pip", "install", "--quiet", wheel_in(folder))
+        # Neither a pip of its own nor compiled files are needed for a few commands, and both take long.
+        execute(sys.executable, "-m", "venv", "--without-pip", folder / "env")
+        pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile")
+        execute(*pip, wheel_in(folder))
     home = folder / "home"
     home.mkdir()
     return Installation(python, home)
