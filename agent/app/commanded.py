@@ -13,13 +13,14 @@ from pathlib import Path
 
 from agent.core.errors import AgentError
 from agent.repo.work_tree import (
+    PlaceFinder,
     TreeEntry,
     TreePlace,
     copy_index,
     is_below,
     look,
+    look_at_all,
     original_bytes,
-    tracked_keys,
     tree_place,
     walk_keys,
 )
@@ -81,6 +82,7 @@ class CommandWatch:
         self._ledger = ledger
         self._workspace = ledger.workspace
         self._held = HeldFiles(session_folder, self._workspace, bounds)
+        self._finder = PlaceFinder(self._workspace)
         self._excluded = tuple(folder.resolve() for folder in excluded)
         self._report = report
         self._told: set[str] = set()
@@ -116,20 +118,19 @@ class CommandWatch:
 
     def _noted(self) -> Before | None:
         self._held.prepare()
-        place = tree_place(self._workspace)
+        place = self._finder.find()
         if place is None:
             return self._noted_outside()
         if not copy_index(place, self._held.index):
             self._tell("undo will not cover what commands change: git's index cannot be read")
             return None
-        found = look(place, self._held.index, with_ignored=True)
+        found, keys = look_at_all(place, self._held.index)
         if isinstance(found, str):
             self._tell(f"undo will not cover what commands change: {found}")
             return None
         dirty = self._ours([entry.key for entry in found.entries])
         holding = self._held.hold(dirty)
         gone = tuple(key for key in dirty if key not in holding.signatures)
-        keys = tracked_keys(place, self._held.index)
         modes = _modes(self._workspace, keys) if len(keys) <= MOST_FILES else {}
         unusual = {key: mode for key, mode in modes.items() if mode not in (0o644, 0o755)}
         states = holding.states | dict.fromkeys(gone, ABSENT)

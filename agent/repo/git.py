@@ -149,7 +149,7 @@ def _inspect(workspace: Path, environment: Mapping[str, str], *, with_fingerprin
             "--no-ahead-behind",
         ],
         environment=environment,
-        overrides=without_local_filters(workspace, environment),
+        overrides=without_local_filters(workspace, environment, (place.git_dir, place.common_dir)),
     )
     if status.code != 0:
         return replace(place, problem=f"git cannot tell the state of {place.root}: {status.first_error}")
@@ -208,8 +208,16 @@ def _why_not(workspace: Path, code: int, error: str) -> str:
     return f"git cannot read the repository of {workspace}: {lines[0].removeprefix('fatal: ')}"
 
 
-def without_local_filters(workspace: Path, environment: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Settings that switch off the filter programs which the repository's own configuration names."""
+def without_local_filters(
+    workspace: Path, environment: Mapping[str, str], git_folders: Sequence[Path] = ()
+) -> list[tuple[str, str]]:
+    """Settings that switch off the filter programs which the repository's own configuration names.
+
+    Waits for a git process, unless `git_folders` are all folders in which this repository can have settings,
+    and what is in them shows that there is nothing to ask.
+    """
+    if git_folders and all(map(_names_no_filter, git_folders)):
+        return []
     found = ask(
         workspace,
         ["config", "--show-scope", "--name-only", "-z", "--get-regexp", r"^filter\."],
@@ -225,6 +233,20 @@ def without_local_filters(workspace: Path, environment: Mapping[str, str]) -> li
         for driver in sorted(drivers)
         for setting, value in (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
     ]
+
+
+def _names_no_filter(git_folder: Path) -> bool:
+    """Whether a folder of git's names no filter in its configuration, nor other files that could."""
+    for name in ("config", "config.worktree"):
+        try:
+            settings = (git_folder / name).read_bytes().lower()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+        if b"filter" in settings or b"include" in settings:
+            return False
+    return True
 
 
 def _changed_since(before: RepoState, ledger_changed: Sequence[Path]) -> list[Path]:
@@ -307,7 +329,7 @@ def _commit_paths(
     if not message:
         raise UsageError("a commit needs a message")
     state = _usable(workspace)
-    overrides = without_local_filters(state.root, os.environ)
+    overrides = without_local_filters(state.root, os.environ, (state.git_dir, state.common_dir))
     wanted, skipped = sort_out(state, paths, dirty_before, partial(_ignored, state))
     filtered = _filtered(state, wanted, overrides)
     skipped += tuple((name, _FILTERED) for name in wanted if name in filtered)

@@ -9,7 +9,8 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,25 +104,68 @@ def ask(
     `data` goes to its standard input, `overrides` are configuration keys and values. A git that takes
     longer is killed with its children.
     """
+    with asking(folder, arguments, environment=environment, overrides=overrides) as question:
+        return question.answer(data, seconds)
+
+
+@contextmanager
+def asking(
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Iterable[tuple[str, str]] = (),
+) -> Iterator["Question"]:
+    """Like `ask`, for a question that others are asked beside. A git that is left unheard is killed."""
     environment = os.environ if environment is None else environment
+    question = _asked(folder, arguments, environment, overrides)
+    try:
+        yield question
+    finally:
+        question.drop()
+
+
+class Question:
+    """A git process that is on its way to an answer, or why there is none."""
+
+    def __init__(self, name: str, process: "subprocess.Popen[bytes] | None", problem: str = "") -> None:
+        self._name, self._process, self._problem = name, process, problem
+
+    def answer(self, data: bytes = b"", seconds: float = 20.0) -> Answer:
+        """Waits for it; see `ask`. Once."""
+        process = self._process
+        if process is None:
+            return Answer(127, b"", self._problem)
+        try:
+            output, complaint = process.communicate(data, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.drop()
+            return Answer(124, b"", f"git {self._name} took longer than {seconds:g} seconds")
+        self._process = None
+        return Answer(process.returncode, output, complaint.decode("utf-8", "replace"))
+
+    def drop(self) -> None:
+        """Ends a process whose answer nobody waits for any more."""
+        process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
+            process.communicate()
+
+
+def _asked(
+    folder: Path,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    overrides: Iterable[tuple[str, str]],
+) -> Question:
     git = find_git(environment)
     if git is None:
-        return Answer(127, b"", MISSING)
+        return Question(arguments[0], None, MISSING)
     try:
         process = _start(git, folder, arguments, child_environment(environment, overrides))
     except OSError as error:
-        return Answer(127, b"", f"git cannot be started in {folder}: {error.strerror or error}")
-    try:
-        output, complaint = process.communicate(data, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        process.communicate()
-        return Answer(124, b"", f"git {arguments[0]} took longer than {seconds:g} seconds")
-    except BaseException:
-        _kill(process)
-        process.communicate()
-        raise
-    return Answer(process.returncode, output, complaint.decode("utf-8", "replace"))
+        return Question(arguments[0], None, f"git cannot be started in {folder}: {error.strerror or error}")
+    return Question(arguments[0], process)
 
 
 def ask_for_names(

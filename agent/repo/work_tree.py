@@ -7,6 +7,7 @@ command, so a copy of the index is looked at both times. Nothing here writes to 
 import os
 import re
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import IO
 
 from agent.repo.files import SKIPPED_FOLDERS
 from agent.repo.git import locate, without_local_filters
-from agent.repo.git_process import Answer, ask, index_variables, start_talking
+from agent.repo.git_process import Answer, ask, asking, index_variables, start_talking
 
 _CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding")
 _SIZE = re.compile(rb"\tsize: (\d+)\tflags: ")
@@ -24,15 +25,20 @@ _GIT_LINK = 0o160000
 _LARGEST_BLOB = 64 * 1000 * 1000
 _MOST_BYTES = 200 * 1000 * 1000
 _CHUNK_BYTES = 1 << 20
+_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class TreePlace:
-    """Where the files of `workspace` are tracked; `root` is the top of the work tree, resolved."""
+    """Where the files of `workspace` are tracked; `root` is the top of the work tree, resolved.
+
+    `git_dir` and `common_dir` are git's own folders; they differ in a linked work tree.
+    """
 
     workspace: Path
     root: Path
     git_dir: Path
+    common_dir: Path
 
     def key(self, path: str) -> str | None:
         """The name in the workspace of a path from the root; None for what is elsewhere."""
@@ -71,7 +77,60 @@ def tree_place(workspace: Path) -> TreePlace | None:
     state = locate(workspace, os.environ)
     if not state.is_repo or state.problem:
         return None
-    return TreePlace(workspace, state.root.resolve(), state.git_dir)
+    return TreePlace(workspace, state.root.resolve(), state.git_dir, state.common_dir)
+
+
+class PlaceFinder:
+    """Finds where a workspace is in a repository, and asks git again only if something may have moved."""
+
+    def __init__(self, workspace: Path) -> None:
+        """`workspace` is resolved."""
+        self._workspace = workspace
+        self._known: tuple[TreePlace, tuple[object, ...]] | None = None
+
+    def find(self) -> TreePlace | None:
+        """See `tree_place`."""
+        if self._known is not None and self._known[1] == _landmarks(self._known[0]):
+            return self._known[0]
+        place = tree_place(self._workspace)
+        self._known = None if place is None else (place, _landmarks(place))
+        return place
+
+
+def _landmarks(place: TreePlace) -> tuple[object, ...]:
+    """What decides where git looks: each `.git` on the way up to the root, and the repository's settings."""
+    way = [
+        folder for folder in (place.workspace, *place.workspace.parents) if folder.is_relative_to(place.root)
+    ]
+    marks: list[object] = [_mark(folder / ".git") for folder in way]
+    for folder in dict.fromkeys((place.git_dir, place.common_dir)):
+        marks += [_mark(folder), _mark(folder / "HEAD")[:1]]
+        marks += [_content(folder / name) for name in ("config", "config.worktree", "commondir")]
+    return tuple(marks)
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """Kind and identity of a file or folder; of a file also its times and size. Empty where there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    if stat.S_ISDIR(status.st_mode):
+        return (stat.S_IFMT(status.st_mode), status.st_ino)
+    return (
+        stat.S_IFMT(status.st_mode),
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def copy_index(place: TreePlace, destination: Path) -> bool:
@@ -98,10 +157,17 @@ def look(place: TreePlace, index: Path, *, with_ignored: bool = False) -> TreeLo
     return _parsed(place, answer.output) if answer.code == 0 else answer.first_error
 
 
-def tracked_keys(place: TreePlace, index: Path) -> list[str]:
-    """The names of all tracked files in the workspace; empty where git cannot tell."""
-    answer = _ask(place, index, ["ls-files", "-z", "--cached", "--deduplicate"])
-    return [os.fsdecode(name) for name in answer.output.split(b"\0") if name] if answer.code == 0 else []
+def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, list[str]]:
+    """A look with what is ignored, and the names of all tracked files; both are asked for at once.
+
+    There are no names where git cannot tell them.
+    """
+    names = ["ls-files", "-z", "--cached", "--deduplicate"]
+    with asking(place.workspace, names, environment=_environment(index)) as listing:
+        found = look(place, index, with_ignored=True)
+        answer = listing.answer(seconds=_SECONDS)
+    keys = [os.fsdecode(name) for name in answer.output.split(b"\0") if name] if answer.code == 0 else []
+    return found, keys
 
 
 def original_bytes(
@@ -177,11 +243,15 @@ def _ask(place: TreePlace, index: Path, arguments: Sequence[str], data: bytes = 
     return ask(
         place.workspace,
         arguments,
-        environment={**os.environ, **index_variables(index)},
-        overrides=without_local_filters(place.workspace, os.environ),
+        environment=_environment(index),
+        overrides=without_local_filters(place.workspace, os.environ, (place.git_dir, place.common_dir)),
         data=data,
-        seconds=60.0,
+        seconds=_SECONDS,
     )
+
+
+def _environment(index: Path) -> dict[str, str]:
+    return {**os.environ, **index_variables(index)}
 
 
 def _converted(place: TreePlace, index: Path, entries: Sequence[TreeEntry]) -> set[str]:
