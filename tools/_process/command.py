@@ -10,7 +10,7 @@ from tools._process.environment import MARK, quiet_environment, telling_folder
 from tools._process.group import end_group, is_alive
 from tools._process.pipe import PipeReader
 
-_LOOKS, _LOOK_SECONDS = 5, 0.02
+_LOOK_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.04)
 _AFTER_EXIT_SECONDS = 0.5
 """Time for a process substitution such as `>(tee log)` to print what it still holds."""
 
@@ -135,10 +135,10 @@ async def _ends_within(process: asyncio.subprocess.Process, seconds: float) -> b
 
 async def _goes_on(leader: int) -> bool:
     """Whether something of a command is left; what is just ending, as a sandbox does, is not."""
-    for _ in range(_LOOKS):
+    for seconds in _LOOK_SECONDS:
         if not is_alive(leader):
             return False
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(seconds)
     return True
 
 
