@@ -1,6 +1,7 @@
 """The real llama-server for the tests of this folder, run directly: no profile, no supervisor."""
 
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -16,12 +17,13 @@ from agent.resources import servers_folder
 from agent.server.binaries import installed
 from agent.server.caps import shielded
 from agent.server.fit import ServerSettings
-from agent.server.loopback import free_port, request_json, status_of
+from agent.server.loopback import request_json, status_of
 from tests.real import tiny_pair
 
 VARIABLE = "AGENT_TEST_LLAMA_SERVER"
 _LIMIT_SECONDS = 90.0
 _ANSWER_SECONDS = 90.0
+_LISTENING = re.compile(r"listening on http://127\.0\.0\.1:(\d+)\s")
 _TOKENS = 16
 _POLL_SECONDS = 0.05
 
@@ -111,22 +113,27 @@ class Up:
         return request_json(self.port, "POST", "/completion", "", whole | body, _ANSWER_SECONDS)[1]
 
 
+def _up(log_file: Path) -> Up | None:
+    """The server, once it has said which port it got."""
+    told = _LISTENING.search(log_file.read_text("utf-8", "replace"))
+    return Up(log_file, int(told[1])) if told else None
+
+
 @contextmanager
 def serving(words: Sequence[str], folder: Path) -> Iterator[Up]:
     """A server on one thread, which is stopped at the end."""
-    port = free_port()
     environment = shielded(os.environ) | {"XDG_CONFIG_HOME": str(folder)}
-    command = [str(real_binary()), "-t", "1", "--port", str(port), *words]
+    command = [str(real_binary()), "-t", "1", "--port", "0", *words]
     log_file = folder / "server.log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(command, stderr=log, stdout=subprocess.DEVNULL, env=environment)
     try:
         deadline = time.monotonic() + _LIMIT_SECONDS
-        while status_of(port, "/health") != 200:
+        while (up := _up(log_file)) is None or status_of(up.port, "/health") != 200:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"it does not serve: {log_file.read_text('utf-8', 'replace')[-2000:]}")
             time.sleep(_POLL_SECONDS)
-        yield Up(log_file, port)
+        yield up
     finally:
         process.terminate()
         try:
