@@ -93,13 +93,7 @@ def _absent(profile: "Profile", folder: Path) -> "list[ModelFile]":
     from agent.server.download import status_of_file
 
     states = {file: status_of_file(file, folder).state for file in profile.model_files}
-    copies = {file: any(_is_copy(source) for source in file.sources) for file in states}
-    return [file for file, state in states.items() if state in ("missing", "partial") and not copies[file]]
-
-
-def _is_copy(source: object) -> bool:
-    path = getattr(source, "path", None)
-    return getattr(source, "kind", "") == "file" and bool(path) and Path(str(path)).expanduser().is_file()
+    return [file for file, state in states.items() if state in ("missing", "partial")]
 
 
 def _missing_file(file: "ModelFile", folder: Path) -> "Missing":

@@ -41,8 +41,9 @@ class Spread:
 class Row:
     """The figures of one server for one prompt, one category, or all of them (`overall`).
 
-    `speedup` is decode speed against the baseline, run by run of the same prompt with the same seed;
-    `latency_speedup` compares the mean time of whole replies.
+    `by_position` is the share of checked drafts whose first, second, third ... token was accepted, as far as
+    the server counts that; `speedup` is decode speed against the baseline, run by run of the same prompt
+    with the same seed; `latency_speedup` compares the mean time of whole replies.
     """
 
     server: str
@@ -57,6 +58,7 @@ class Row:
     accepted: int | None
     mean_length: float | None
     measured_here: bool
+    by_position: tuple[float, ...] = ()
     speedup: Spread | None = None
     latency_speedup: float | None = None
 
@@ -87,6 +89,7 @@ class Row:
             "generated": self.generated,
             "draft_share": self.draft_share,
             "mean_accepted_length": self.mean_length,
+            "accepted_by_position": [round(part, 4) for part in self.by_position],
             "measured_here": self.measured_here,
             "prompt_t_s": self.prompt_rate.as_table() if self.prompt_rate else None,
             "pred_t_s": self.decode_rate.as_table() if self.decode_rate else None,
@@ -157,6 +160,7 @@ def _row(result: BenchResult, server: str, label: str, samples: Sequence[Sample]
         accepted=_sum(one.accepted for one in found),
         mean_length=_mean_length(found),
         measured_here=any(one.measured_here for one in found),
+        by_position=_by_position(found),
         speedup=Spread.of(_ratio(one.decode_rate, other.decode_rate) for one, other in pairs),
         latency_speedup=_ratio(
             sum(other.total_seconds for _, other in pairs), sum(one.total_seconds for one, _ in pairs)
@@ -171,6 +175,19 @@ def _mean_length(found: Sequence[Measurement]) -> float | None:
     if not checks or len(checks) < len(drafting):
         return None
     return 1 + sum(one.accepted or 0 for one in drafting) / sum(checks)
+
+
+def _by_position(found: Sequence[Measurement]) -> tuple[float, ...]:
+    counted = [one for one in found if one.accepted_per_position and one.checks]
+    checks = sum(one.checks or 0 for one in counted)
+    longest = max((len(one.accepted_per_position) for one in counted), default=0)
+    sums = [
+        sum(one.accepted_per_position[place] for one in counted if place < len(one.accepted_per_position))
+        for place in range(longest)
+    ]
+    while sums and not sums[-1]:
+        sums.pop()
+    return tuple(accepted / checks for accepted in sums)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -108,18 +108,9 @@ def _positions(result: BenchResult) -> str:
     """How often each place of a draft was accepted, for servers that count it."""
     lines = []
     for report in result.servers:
-        found = [one.measurement for one in result.of(report.name) if one.measurement]
-        counted = [one for one in found if one.accepted_per_position and one.checks]
-        checks = sum(one.checks or 0 for one in counted)
-        longest = max((len(one.accepted_per_position) for one in counted), default=0)
-        sums = [
-            sum(one.accepted_per_position[place] for one in counted if place < len(one.accepted_per_position))
-            for place in range(longest)
-        ]
-        while sums and not sums[-1]:
-            sums.pop()
-        if checks and sums:
-            cells = "".join(f"<td>{100 * accepted / checks:.0f} %</td>" for accepted in sums)
+        row = overall(result, report.name)
+        if row and row.by_position:
+            cells = "".join(f"<td>{percent(part)}</td>" for part in row.by_position)
             lines.append(f'<tr><td class="text">{escape(report.name)}</td>{cells}</tr>')
     if not lines:
         return ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.bench.figures import Row, Spread, rows_by_prompt
+from agent.bench.figures import Row, Spread, overall, rows_by_prompt
 from agent.bench.result import BenchResult
 from agent.bench.same import comparisons
 
@@ -19,7 +19,7 @@ def table(result: BenchResult) -> str:
     rows = rows_by_prompt(result)
     lines = _aligned([_HEADER, *(_cells(row) for row in rows)]) if rows else ["nothing was measured"]
     lines += [""] if rows else []
-    lines += [*_explanations(result, rows), *remarks(result)]
+    lines += [*_explanations(result, rows), *_positions(result), *remarks(result)]
     return "\n".join(lines) + "\n"
 
 
@@ -63,6 +63,17 @@ def _explanations(result: BenchResult, rows: Sequence[Row]) -> list[str]:
         lines.append(f"decode_speedup is against {', '.join(names)}: pred_t/s run by run.")
     if any(row.drafted for row in rows):
         lines.append("accept_rate = accepted / draft_n; of_output = accepted / generated tokens.")
+    return lines
+
+
+def _positions(result: BenchResult) -> list[str]:
+    """How often each place of a draft was accepted, a line for each server that counts it."""
+    lines = []
+    for report in result.servers:
+        row = overall(result, report.name)
+        if row and row.by_position:
+            parts = ", ".join(map(percent, row.by_position))
+            lines.append(f"{row.server}, drafts whose 1st, 2nd ... token was accepted: {parts}.")
     return lines
 
 

@@ -107,7 +107,14 @@ def run_verify(arguments: argparse.Namespace) -> int:
         for file in profile.model_files:
             line = ProgressLine()
             try:
-                verify(file, file.path_in(models.folder), DownloadBar(file.file, line), force=True)
+                path = file.found_in(models.folder) or file.path_in(models.folder)
+                verify(
+                    file,
+                    path,
+                    DownloadBar(file.file, line),
+                    force=True,
+                    remember=path.parent == models.folder,
+                )
             except BaseException:
                 line.end()
                 raise

@@ -190,7 +190,10 @@ def run_command(arguments: argparse.Namespace) -> int:
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
     capabilities = _capabilities(arguments, profile, settings.server.binary)
     folder = expand_home(arguments.models) if arguments.models else settings.models.folder
-    files_by_path = {file.path_in(folder): file for file in profile.model_files}
+    files_by_path = {
+        (None if arguments.models else file.found_in(folder)) or file.path_in(folder): file
+        for file in profile.model_files
+    }
     files = list(files_by_path)
     command = command_for(
         profile,

@@ -70,6 +70,15 @@ class StepStats:
         return 1 + self.accepted / self.draft_rounds if self.draft_rounds else self.engine_accepted_length
 
     @property
+    def tokens_per_pass(self) -> float | None:
+        """Mean tokens that one pass of the target model gave, its own one included; None without drafts.
+
+        Unlike `accepted_length` it needs no count of checks: each token that was not drafted took a pass.
+        """
+        passes = self.decoded_tokens - self.accepted
+        return self.decoded_tokens / passes if self.drafted and passes > 0 else None
+
+    @property
     def cached_share(self) -> float | None:
         """Share of the prompt that came from the server's cache."""
         total = self.cached_tokens + self.prompt_tokens

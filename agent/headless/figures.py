@@ -14,6 +14,8 @@ def figures_line(stats: StepStats) -> str:
         parts.append("measured here")
     if stats.acceptance_rate is not None:
         parts.append(_acceptance(stats, stats.acceptance_rate))
+    if stats.tokens_per_pass is not None:
+        parts.append(f"{stats.tokens_per_pass:.1f} tokens a pass")
     if stats.cached_share is not None:
         total = stats.cached_tokens + stats.prompt_tokens
         parts.append(f"prompt cache {stats.cached_share:.0%} ({stats.cached_tokens}/{total} tokens)")

@@ -64,6 +64,7 @@ def stats_record(stats: StepStats) -> dict[str, Any]:
         "accepted_tokens": stats.accepted,
         "acceptance_rate": _rounded(stats.acceptance_rate, 4),
         "accepted_length": _rounded(stats.accepted_length),
+        "tokens_per_pass": _rounded(stats.tokens_per_pass),
         "accepted_by_position": list(stats.accepted_by_position),
         "cached_share": _rounded(stats.cached_share, 4),
         "source": stats.source,

@@ -30,6 +30,8 @@ DownloadKind = Literal["hub", "pypi"]
 FileState = Literal["ready", "missing", "partial", "unverified", "wrong"]
 
 _HASH_CHUNK_BYTES = 4 * 1024 * 1024
+_SMALL_COPY_BYTES = 32 * 1024 * 1024
+"""A copy up to this size is read each time: that takes a blink, and nothing is written beside it."""
 _REPORT_EVERY_BYTES = 64 * 1024 * 1024
 _LOCK_POLL_SECONDS = 0.2
 
@@ -48,9 +50,10 @@ class FileStatus:
 
 
 def status_of_file(wanted: ModelFile, folder: Path) -> FileStatus:
-    """What is known about a model file without reading it through."""
-    path = wanted.path_in(folder)
-    if not path.is_file():
+    """What is known about a model file without reading it through, unless it is a small copy."""
+    path = wanted.found_in(folder)
+    if path is None:
+        path = wanted.path_in(folder)
         part = _part(path)
         size = part.stat().st_size if part.is_file() else 0
         return FileStatus(path, "partial" if size else "missing", size)
@@ -59,14 +62,22 @@ def status_of_file(wanted: ModelFile, folder: Path) -> FileStatus:
         return FileStatus(path, "wrong", size)
     if wanted.sha256 is None or _remembered(path) == wanted.sha256:
         return FileStatus(path, "ready", size)
-    return FileStatus(path, "unverified", size)
+    if not _is_small_copy(path, folder):
+        return FileStatus(path, "unverified", size)
+    try:
+        return FileStatus(path, "ready" if _sha256(path, silent) == wanted.sha256 else "wrong", size)
+    except OSError:
+        return FileStatus(path, "unverified", size)
 
 
-def verify(wanted: ModelFile, path: Path, progress: Progress = silent, force: bool = False) -> None:
+def verify(
+    wanted: ModelFile, path: Path, progress: Progress = silent, *, force: bool = False, remember: bool = True
+) -> None:
     """Makes sure that `path` is the wanted file; remembers it, so that the next time costs nothing.
 
     Args:
         force: read the file even if it was verified before and has not changed since.
+        remember: leave a note beside the file.
 
     Raises:
         ModelFileError: it is missing, incomplete, or has another sha256.
@@ -88,7 +99,8 @@ def verify(wanted: ModelFile, path: Path, progress: Progress = silent, force: bo
         ) from error
     if got != wanted.sha256:
         raise ModelFileError(f"{path} has the wrong sha256: expected {wanted.sha256}, got {got}", remove)
-    _remember(path, got)
+    if remember:
+        _remember(path, got)
 
 
 def obtain(
@@ -110,19 +122,11 @@ def obtain(
         ModelFileError: wrong checksum, no source worked, no disk space.
         CancelledError: `means.cancelled` said so.
     """
+    if there := _verified(wanted, folder, progress):
+        return there
     path = wanted.path_in(folder)
-    if path.exists():
-        verify(wanted, path, progress)
-        return path
-    reasons: list[str] = []
-    for source in wanted.sources:
-        if not isinstance(source, FileSource):
-            continue
-        copy = Path(source.path).expanduser()
-        if copy.is_file():
-            verify(wanted, copy, progress)
-            return copy
-        reasons.append(f"file {copy}: not there")
+    copies = (Path(source.path).expanduser() for source in wanted.sources if source.kind == "file")
+    reasons = [f"file {copy}: not there" for copy in copies]
     downloads = [one for kind in order for one in wanted.sources if one.kind == kind]
     means = means or Means()
     if not wanted.is_checked:
@@ -159,18 +163,28 @@ def locate(wanted: ModelFile, folder: Path, progress: Progress = silent) -> Path
     Raises:
         ModelFileError: it is missing, half downloaded, or wrong.
     """
-    path = wanted.path_in(folder)
-    for one in (
-        path,
-        *(Path(source.path).expanduser() for source in wanted.sources if source.kind == "file"),
-    ):
-        if one.exists():
-            verify(wanted, one, progress)
-            return one
-    status = status_of_file(wanted, folder)
+    if there := _verified(wanted, folder, progress):
+        return there
+    path, status = wanted.path_in(folder), status_of_file(wanted, folder)
     of = f" of {wanted.bytes}" if wanted.bytes else ""
     missing = f"is missing: only {status.bytes}{of} bytes are there" if status.bytes else "is not there"
     raise ModelFileError(f"the model file {path} {missing}", how_to_get(wanted, path))
+
+
+def _verified(wanted: ModelFile, folder: Path, progress: Progress) -> Path | None:
+    """The file in the models folder, or a copy, if there is one. Raises ModelFileError when it is wrong."""
+    path = wanted.found_in(folder)
+    # What is there and no file (a folder, a broken link) is not passed over in silence.
+    if wanted.path_in(folder).exists():
+        path = wanted.path_in(folder)
+    if path is not None:
+        verify(wanted, path, progress, remember=not _is_small_copy(path, folder))
+    return path
+
+
+def _is_small_copy(path: Path, folder: Path) -> bool:
+    """Whether it lies outside of the models folder, and is read quickly."""
+    return path.parent != folder and path.stat().st_size <= _SMALL_COPY_BYTES
 
 
 def remove_files(wanted: ModelFile, folder: Path) -> list[Path]:

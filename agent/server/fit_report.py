@@ -186,10 +186,8 @@ def shown_size(size: int) -> str:
 
 def _find(file: ModelFile, models_folder: Path, headers: Mapping[str, Path]) -> Path:
     """Where the file lies. It is not verified: its header is all that is needed."""
-    copies = (Path(source.path).expanduser() for source in file.sources if source.kind == "file")
-    for path in (file.path_in(models_folder), *copies):
-        if path.is_file():
-            return path
+    if found := file.found_in(models_folder):
+        return found
     if file.file in headers:
         return headers[file.file]
     size = f"; it has {shown_size(file.bytes)}" if file.bytes else ""

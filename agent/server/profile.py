@@ -84,7 +84,7 @@ class Table(BaseModel):
 
 
 class FileSource(Table):
-    """A copy of the file somewhere on this machine."""
+    """A copy of the file somewhere on this machine; a relative `path` starts at the folder of the profile."""
 
     kind: Literal["file"]
     path: str
@@ -165,6 +165,11 @@ class ModelFile(Table):
     def path_in(self, folder: Path) -> Path:
         """Where the file lies or will lie; `folder` is the models folder."""
         return folder / Path(self.file).expanduser()
+
+    def found_in(self, folder: Path) -> Path | None:
+        """The first that is there of the file in the models folder `folder` and its copies."""
+        copies = (Path(source.path).expanduser() for source in self.sources if source.kind == "file")
+        return next((path for path in (self.path_in(folder), *copies) if path.is_file()), None)
 
 
 class Speculation(Table):

@@ -173,11 +173,22 @@ def profile_tables(path: Path, folders: Sequence[Path]) -> list[tuple[Path, dict
                 f"{seen[0]}: profiles extend each other in a circle: {circle}", "remove one `extends`"
             )
         table = _read(path)
+        _place_copies(table, path.absolute().parent)
         parent = table.pop("extends", None)
         found.append((path, table))
         if parent is None:
             return found
         path = _parent_of(path, parent, folders)
+
+
+def _place_copies(table: dict[str, Any], folder: Path) -> None:
+    """Makes the paths of copies absolute: relative ones start at the folder of the profile."""
+    for file in (table.get("target"), table.get("draft")):
+        sources = file.get("sources") if isinstance(file, dict) else None
+        for source in sources if isinstance(sources, list) else ():
+            path = source.get("path") if isinstance(source, dict) else None
+            if isinstance(path, str) and path and not path.startswith("~"):
+                source["path"] = str(folder / path)
 
 
 def _parent_of(path: Path, parent: Any, folders: Sequence[Path]) -> Path:

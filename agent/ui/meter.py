@@ -170,10 +170,7 @@ class TurnMeter:
 
 def accepted_length(stats: StepStats) -> float | None:
     """Mean tokens that one pass of the target model gave, its own one included; None without drafts."""
-    if not stats.drafted:
-        return None
-    passes = stats.decoded_tokens - stats.accepted
-    return stats.decoded_tokens / passes if passes > 0 else None
+    return stats.tokens_per_pass
 
 
 def turn_records(turns: Iterable[Turn]) -> list[dict[str, object]]:

@@ -54,6 +54,19 @@ def test_mean_length_is_not_told_when_one_reply_does_not_tell_it():
     assert row.mean_length is None
 
 
+def test_acceptance_by_place_is_a_share_of_all_checks():
+    result = result_of(
+        sample("a", 1, drafted=40, accepted=9, checks=10, accepted_per_position=(6, 3, 0)),
+        sample("a", 2, drafted=40, accepted=12, checks=20, accepted_per_position=(9, 2, 1, 0)),
+        sample("b", 1),
+    )
+    row = overall(result, "a")
+    assert row is not None
+    assert row.by_position == pytest.approx((15 / 30, 5 / 30, 1 / 30))
+    assert "a, drafts whose 1st, 2nd ... token was accepted: 50 %, 17 %, 3 %." in table(result)
+    assert "b, drafts" not in table(result)
+
+
 def test_what_the_server_does_not_say_is_not_zero():
     row = overall(result_of(sample("a", drafted=None, accepted=None, measured_here=True)), "a")
     assert row is not None

@@ -45,6 +45,15 @@ def test_only_tokens_that_were_timed_count_for_the_speed():
     assert total([timed, at_once]).decode_rate == 10.0
 
 
+def test_each_token_that_was_not_drafted_took_a_pass_of_the_model():
+    assert StepStats(decoded_tokens=20, drafted=40, accepted=12).tokens_per_pass == 2.5
+
+
+def test_without_drafts_nothing_is_said_of_passes():
+    assert StepStats(decoded_tokens=20).tokens_per_pass is None
+    assert StepStats(decoded_tokens=3, drafted=4, accepted=3).tokens_per_pass is None
+
+
 def test_total_says_if_the_server_left_something_uncounted():
     assert not total([StepStats(), StepStats(counted=False)]).counted
     assert total([]).counted

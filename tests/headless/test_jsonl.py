@@ -103,6 +103,7 @@ def test_the_result_has_every_figure():
         "accepted_tokens": 25,
         "acceptance_rate": 0.625,
         "accepted_length": None,
+        "tokens_per_pass": 6.0,
         "accepted_by_position": [],
         "cached_share": 0.8,
         "source": "server",
@@ -123,7 +124,7 @@ def test_what_was_not_measured_is_null():
         (
             STATS,
             "decode 50.0 tok/s · prefill 100.0 tok/s · acceptance 62% (25/40 drafted tokens)"
-            " · prompt cache 80% (80/100 tokens)",
+            " · 6.0 tokens a pass · prompt cache 80% (80/100 tokens)",
         ),
         (StepStats(), ""),
         (

@@ -242,7 +242,8 @@ def test_a_check_says_whether_it_passed():
 def test_a_step_shows_its_figures():
     stats = StepStats(decoded_tokens=50, decode_seconds=0.5, drafted=40, accepted=30)
     line = Screen().show(StepFinished(step=2, stop_reason="stop", stats=stats))
-    assert line == "  step 2: 50 tokens, decode 100.0 tok/s · acceptance 75% (30/40 drafted tokens)\n"
+    acceptance = "acceptance 75% (30/40 drafted tokens) · 2.5 tokens a pass"
+    assert line == f"  step 2: 50 tokens, decode 100.0 tok/s · {acceptance}\n"
 
 
 PASSING = [

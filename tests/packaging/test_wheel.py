@@ -1,5 +1,6 @@
 """The wheel, installed where there is no checkout, is the whole program."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -96,6 +97,14 @@ def test_profiles_came_along(installation: Installation, tmp_path: Path):
     assert done.returncode == 0, done.stderr
     for path in (ROOT / "server_profiles").glob("*.toml"):
         assert path.stem in done.stdout
+
+
+def test_drafter_came_along_and_is_found_there(installation: Installation, tmp_path: Path):
+    done = installation.agent("model", "list", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (drafter,) = (file for file in json.loads(done.stdout) if file["profiles"] == ["embedded-dflash"])
+    assert drafter["state"] == "ready"
+    assert installation.python.parents[1] in Path(drafter["path"]).parents
 
 
 def test_package_is_taken_from_the_wheel(installation: Installation, tmp_path: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import ModelFileError
-from agent.server.download import locate, obtain, remove_files, status_of_file, verify
+from agent.server.download import FileStatus, locate, obtain, remove_files, status_of_file, verify
 from agent.server.locks import FileLock
 from agent.server.profile import ModelFile
 from agent.server.sources import CancelledError, Means, find_pip
@@ -285,6 +285,29 @@ def test_states_of_a_file_are_told_apart(models: Path):
     verify(wanted(), path)
     states.append(status_of_file(wanted(), models).state)
     assert states == ["missing", "wrong", "unverified", "ready"]
+
+
+def test_small_copy_is_read_each_time_and_leaves_no_note_beside_it(models: Path, tmp_path: Path):
+    copy = tmp_path / "shipped" / "m.gguf"
+    copy.parent.mkdir()
+    copy.write_bytes(CONTENT)
+    file = wanted(sources=[{"kind": "file", "path": str(copy)}])
+    assert obtain(file, models) == locate(file, models) == copy
+    assert status_of_file(file, models) == FileStatus(copy, "ready", len(CONTENT))
+    assert names(copy.parent) == {"m.gguf"}
+    copy.write_bytes(b"x" * len(CONTENT))
+    assert status_of_file(file, models).state == "wrong"
+    with pytest.raises(ModelFileError, match="has the wrong sha256"):
+        locate(file, models)
+
+
+def test_half_a_download_does_not_hide_a_copy(models: Path, tmp_path: Path):
+    copy = tmp_path / "m.gguf"
+    copy.write_bytes(CONTENT)
+    models.mkdir()
+    (models / "m.gguf.part").write_bytes(CONTENT[:9])
+    file = wanted(sources=[{"kind": "file", "path": str(copy)}])
+    assert status_of_file(file, models).state == "ready"
 
 
 def test_removal_takes_everything_that_belongs_to_the_file(shelf: Path, models: Path):

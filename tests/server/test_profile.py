@@ -1,12 +1,22 @@
 """Profiles: what they may say, how they are found, and how mistakes in them are told."""
 
+import hashlib
 import re
 from pathlib import Path
 
 import pytest
 
 from agent.core.errors import UsageError
-from agent.server.profile import ModelCard, Profile, PypiSource, Sampling, Speculation, Tools, numbered
+from agent.server.profile import (
+    FileSource,
+    ModelCard,
+    Profile,
+    PypiSource,
+    Sampling,
+    Speculation,
+    Tools,
+    numbered,
+)
 from agent.server.profile_files import find_profile, list_profiles, load_profile
 from agent.server.profile_text import MEANINGS
 
@@ -38,7 +48,7 @@ def mistake(text: str, folders: list[Path]) -> UsageError:
     return caught.value
 
 
-@pytest.mark.parametrize("name", ["embedded", "embedded-draft", "embedded-small"])
+@pytest.mark.parametrize("name", ["embedded", "embedded-draft", "embedded-small", "embedded-dflash"])
 def test_shipped_profile_is_valid_and_can_be_fetched(name: str):
     profile = load_profile(name, [SHIPPED])
     assert profile.description
@@ -51,6 +61,31 @@ def test_draft_profile_differs_from_its_base_in_the_draft_only():
     assert [file.file for file in base.model_files] == [draft.model_files[0].file]
     assert draft.speculation.model_dump(exclude_defaults=True) == {"kind": "draft", "n_max": 6, "n_min": 0}
     assert (draft.target, draft.context, draft.sampling) == (base.target, base.context, base.sampling)
+
+
+def test_drafter_that_comes_along_is_the_file_that_its_profile_names():
+    draft = load_profile("embedded-dflash", [SHIPPED]).model_files[1]
+    found = draft.found_in(Path("no-folder"))
+    assert found == SHIPPED / "drafts" / draft.file
+    assert hashlib.sha256(found.read_bytes()).hexdigest() == draft.sha256
+
+
+def test_relative_copy_starts_at_the_folder_of_the_profile_that_names_it(folders: list[Path]):
+    copy = '[[target.sources]]\nkind = "file"\npath = "near/a.gguf"\n'
+    write(folders[1], "base", f'[target]\nfile = "a.gguf"\n{copy}')
+    write(folders[0], "p", 'extends = "base"\n')
+    target = load_profile("p", folders).target
+    assert target is not None
+    assert target.sources[0] == FileSource(kind="file", path=str(folders[1] / "near" / "a.gguf"))
+
+
+@pytest.mark.parametrize("path", ["~/a.gguf", "/elsewhere/a.gguf"])
+def test_other_copies_are_where_their_path_says(path: str, folders: list[Path]):
+    copy = f'[[target.sources]]\nkind = "file"\npath = "{path}"\n'
+    write(folders[0], "p", f'[target]\nfile = "a.gguf"\n{copy}')
+    target = load_profile("p", folders).target
+    assert target is not None
+    assert target.sources[0] == FileSource(kind="file", path=path)
 
 
 def test_name_is_that_of_the_file(folders: list[Path]):

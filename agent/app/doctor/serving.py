@@ -142,7 +142,7 @@ def model_files(patient: Patient) -> Iterator[Finding]:
 
 
 def _file(file: ModelFile, folder: Path, profile_name: str) -> Finding:
-    path = _path_of(file, folder)
+    path = file.found_in(folder)
     status = status_of_file(file, folder)
     pull = f"agent model pull {profile_name}"
     if path is None:
@@ -167,17 +167,12 @@ def _file(file: ModelFile, folder: Path, profile_name: str) -> Finding:
     return ok("model-file", f"{path.name}, {size}; {known}")
 
 
-def _path_of(file: ModelFile, folder: Path) -> Path | None:
-    copies = (Path(source.path).expanduser() for source in file.sources if source.kind == "file")
-    return next((path for path in (file.path_in(folder), *copies) if path.is_file()), None)
-
-
 def pair(patient: Patient) -> Iterator[Finding]:
     """Whether the draft belongs to its target."""
     chosen = patient.profile
     if chosen is None or patient.loaded is None or chosen.speculation.kind not in KINDS_WITH_A_MODEL:
         return
-    paths = [_path_of(file, patient.loaded.settings.models.folder) for file in chosen.model_files]
+    paths = [file.found_in(patient.loaded.settings.models.folder) for file in chosen.model_files]
     if not paths or None in paths:
         return
     layouts = DFLASH_LAYOUTS
@@ -212,7 +207,7 @@ def fit(patient: Patient) -> Iterator[Finding]:
         yield ok("fit", "the server of the profile runs, so it fits")
         return
     folder = patient.loaded.settings.models.folder
-    if any(_path_of(file, folder) is None for file in chosen.model_files):
+    if any(file.found_in(folder) is None for file in chosen.model_files):
         return
     report = fit_report(chosen, folder, patient.hardware)
     place = "on the GPU" if report.need.gpu else "in RAM"

@@ -141,7 +141,7 @@ def _with(option: Option, obstacles: list[Obstacle]) -> Option:
 def _needed(file: ModelFile, found: Surroundings, *, is_drafter: bool) -> NeededFile:
     name = Path(file.file).name
     status = status_of_file(file, found.models_folder)
-    if status.state in ("ready", "unverified") or _has_copy(file):
+    if status.state in ("ready", "unverified"):
         return NeededFile(name=name, state="there")
     elsewhere = next((path for path in found.models_elsewhere if _is_the_same(path, file)), None)
     if status.state != "wrong" and elsewhere is not None:
@@ -153,10 +153,6 @@ def _needed(file: ModelFile, found: Surroundings, *, is_drafter: bool) -> Needed
     return NeededFile(
         name=name, state="download" if can_fetch else "by hand", bytes=left, is_guess=size.is_guess
     )
-
-
-def _has_copy(file: ModelFile) -> bool:
-    return any(source.kind == "file" and Path(source.path).expanduser().is_file() for source in file.sources)
 
 
 def _is_the_same(path: Path, file: ModelFile) -> bool:
