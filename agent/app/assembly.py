@@ -77,6 +77,7 @@ async def assemble(
         gate.context.environment,
         unattended=lambda: gate.mode == "auto",
         readable=(gate.context.spill_folder,),
+        emit=relay.emit,
     )
     await required_or_refused(sandbox)
     gate.confine(sandbox, auto_allow=loaded.settings.sandbox.auto_allow)

@@ -114,7 +114,12 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     )
     environment = tool_environment(setting.key_variables)
     sandbox = sandbox_for(
-        setting.workspace, settings, environment, unattended=lambda: True, readable=(setting.spill_folder,)
+        setting.workspace,
+        settings,
+        environment,
+        unattended=lambda: True,
+        readable=(setting.spill_folder,),
+        emit=emit,
     )
     await required_or_refused(sandbox)
     extensions = await load_extensions(

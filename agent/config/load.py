@@ -35,7 +35,8 @@ MERGED_BY_NAME = frozenset({"mcp.servers"})
 ALWAYS_GUARDED = frozenset(
     {"check.command", "server.url", "server.api_key_env", "server.binary", "models.folder", "mcp.servers"}
 )
-STRICTER_SANDBOX = {"sandbox.mode": "required", "sandbox.network": "off", "sandbox.auto_allow": False}
+STRICTER_SANDBOX = {"sandbox.mode": "required", "sandbox.auto_allow": False}
+NETWORK_FROM_STRICT_TO_LOOSE = ("off", "listed", "auto", "allow")
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,11 @@ def _needs_trust(key: str, value: Any, own: Any) -> bool:
 
 
 def _loosens_sandbox(key: str, value: Any, own: Any) -> bool:
-    if key == "sandbox.writable":
+    if key in ("sandbox.writable", "sandbox.hosts"):
         return not set(value) <= set(own)
+    if key == "sandbox.network":
+        order = NETWORK_FROM_STRICT_TO_LOOSE
+        return order.index(value) > order.index(own)
     if key == "sandbox.hidden":
         return not set(own) <= set(value)
     return value not in (own, STRICTER_SANDBOX[key])

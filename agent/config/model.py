@@ -86,9 +86,15 @@ class SandboxSettings(Section):
         description="auto: commands run in a sandbox where one works; required: they are refused where none "
         "does; off: they run as they are",
     )
-    network: Literal["auto", "allow", "off"] = Field(
+    network: Literal["auto", "allow", "listed", "off"] = Field(
         default="auto",
-        description="network in the sandbox; auto: off in `agent run` and in mode auto, else allowed",
+        description="network in the sandbox; listed: only sandbox.hosts; auto: listed in `agent run` and in "
+        "mode auto, else allowed",
+    )
+    hosts: Rules = Field(
+        default=(),
+        description='hosts that commands may reach where the network is not allowed, such as "pypi.org", '
+        '"*.example.org:443" or "127.0.0.1:8000"; needs bubblewrap',
     )
     writable: Rules = Field(
         default=(), description="folders that commands may change besides the workspace, such as ~/.gradle"
@@ -98,6 +104,15 @@ class SandboxSettings(Section):
         default=False,
         description="in the sandbox, commands that no rule is about need no question, as in mode auto",
     )
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        from agent.core.hosts import parse_entry
+
+        for entry in hosts:
+            parse_entry(entry)
+        return hosts
 
 
 class Server(Section):

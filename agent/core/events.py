@@ -168,6 +168,17 @@ class CheckFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkAccess:
+    """A command in the sandbox wanted to reach a host; `reason` says why it may, or what would allow it."""
+
+    host: str
+    port: int
+    allowed: bool
+    reason: str
+    type: Literal["network_access"] = "network_access"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixBroken:
     """The next request does not extend the previous one, and why."""
 
@@ -333,6 +344,7 @@ Event = (
     | ToolOutput
     | ToolFinished
     | CheckFinished
+    | NetworkAccess
     | PrefixBroken
     | Retry
     | Notice

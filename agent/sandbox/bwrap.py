@@ -1,10 +1,15 @@
 """Command lines for bubblewrap: a view of the file system of one's own, and namespaces."""
 
+import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agent.sandbox.policy import UNSET_VARIABLES, Policy, temporary_folders
+from agent.sandbox.policy import UNSET_VARIABLES, Policy, WayOut, temporary_folders
+
+BRIDGE = Path(__file__).with_name("bridge_entry.py")
+_SOCKET_INSIDE = Path("/dev/agent-network")
 
 CLOSED_NAME = "closed"
 """Beside the empty file: one that nobody may read, and root finds empty."""
@@ -63,6 +68,12 @@ def bwrap_arguments(
     ]
 
 
+def bridged_arguments(way_out: WayOut, arguments: Sequence[str]) -> list[str]:
+    """For a command without network: gives it the way to listed hosts, and becomes it."""
+    words = (str(_SOCKET_INSIDE), json.dumps(way_out.local_ports))
+    return [os.path.realpath(sys.executable), "-I", "-S", str(BRIDGE), *words, *arguments]
+
+
 def _capabilities() -> list[str]:
     return ["--cap-drop", "ALL", *(word for name in _ROOT_KEEPS for word in ("--cap-add", name))]
 
@@ -90,6 +101,8 @@ def _mounts(policy: Policy, readable: Sequence[Path], empty_file: Path) -> list[
         steps[path] = ["--dev-bind" if path.is_relative_to("/dev") else "--bind", str(path), str(path)]
     for path in policy.kept:
         steps[path] = ["--ro-bind", str(path), str(path)]
+    if policy.way_out is not None:
+        steps[_SOCKET_INSIDE] = ["--ro-bind", str(policy.way_out.socket), str(_SOCKET_INSIDE)]
     for path in policy.unreadable:
         steps[path] = _closed(path, empty_file)
     ordered = sorted(steps, key=lambda path: len(path.parts))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.sandbox import seatbelt
-from agent.sandbox.bwrap import bwrap_arguments, find_bwrap
+from agent.sandbox.bwrap import bridged_arguments, bwrap_arguments, find_bwrap
 from agent.sandbox.landlock import (
     LEAST_ABI,
     SCOPES_ABI,
@@ -64,6 +64,8 @@ def wrapped(
     policy = _with_hook_folders(policy)
     if policy.network and found.version >= SCOPES_ABI:
         arguments = scoped_arguments(arguments)
+    if policy.way_out is not None:
+        arguments = bridged_arguments(policy.way_out, arguments)
     return bwrap_arguments(
         found.program,
         policy,

@@ -36,6 +36,19 @@ _CACHES = {
 """Caches that their programs cannot do without; the real ones may only be read."""
 
 
+@dataclass(frozen=True, slots=True)
+class WayOut:
+    """How listed hosts are reached from a sandbox that has no network.
+
+    Attributes:
+        socket: where a proxy listens.
+        local_ports: hosts and ports of this machine that are listed.
+    """
+
+    socket: Path
+    local_ports: tuple[tuple[str, int], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """All paths are absolute and free of symbolic links, and exist.
@@ -49,6 +62,7 @@ class Policy:
         temporary: a folder of the session's own that takes the place of `/tmp`.
         network: whether the network may be used.
         variables: environment variables of the command on top of its own.
+        way_out: to listed hosts; only bubblewrap can offer it.
     """
 
     workspace: Path
@@ -60,6 +74,7 @@ class Policy:
     temporary: Path
     network: bool
     variables: Mapping[str, str]
+    way_out: WayOut | None = None
 
     @property
     def all_writable(self) -> tuple[Path, ...]:

@@ -1,5 +1,6 @@
 """The sandbox of a session as its settings want it, and how the person's mode decides about commands."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,21 @@ from agent.config.layers import Layer, Origin
 from agent.config.load import guarded_keys
 from agent.config.model import SandboxSettings, Settings
 from agent.core.confinement import ConfinementError
+from agent.core.events import Event, NetworkAccess, Notice
 from agent.resources import config_folder, state_folder
 from agent.sandbox.probed import Probed
+from agent.sandbox.proxy import Verdict
 
 
 @pytest.mark.parametrize(
     ("network", "unattended", "expected"),
-    [("auto", True, False), ("auto", False, True), ("allow", True, True), ("off", False, False)],
+    [
+        ("auto", True, False),
+        ("auto", False, True),
+        ("allow", True, True),
+        ("listed", False, False),
+        ("off", False, False),
+    ],
 )
 def test_the_network_is_off_where_nobody_watches_unless_the_settings_decide(
     tmp_path: Path, network: str, unattended: bool, expected: bool
@@ -24,6 +33,40 @@ def test_the_network_is_off_where_nobody_watches_unless_the_settings_decide(
     settings = Settings(sandbox=SandboxSettings.model_validate({"network": network}))
     sandbox = sandbox_for(tmp_path, settings, {}, unattended=lambda: unattended)
     assert sandbox.network() is expected
+
+
+@pytest.mark.parametrize(
+    ("network", "reached"), [("auto", True), ("listed", True), ("allow", True), ("off", False)]
+)
+def test_listed_hosts_are_reached_unless_the_network_is_off(tmp_path: Path, network: str, reached: bool):
+    section = SandboxSettings.model_validate({"network": network, "hosts": ("example.org",)})
+    sandbox = sandbox_for(tmp_path, Settings(sandbox=section), {}, unattended=lambda: True)
+    assert sandbox.hosts.covers("example.org", 443) is reached
+
+
+def test_a_host_that_is_none_is_a_mistake_in_the_settings():
+    with pytest.raises(ValueError, match="no addresses of pages"):
+        SandboxSettings.model_validate({"hosts": ("https://example.org",)})
+
+
+async def test_what_is_decided_about_hosts_is_an_event_and_a_refusal_is_shown_once(tmp_path: Path):
+    events: list[Event] = []
+    settings = Settings(sandbox=SandboxSettings(hosts=("example.org",)))
+    sandbox = sandbox_for(tmp_path, settings, {}, unattended=lambda: True, emit=events.append)
+    for verdict in (
+        Verdict("example.org", 443, True, "listed"),
+        Verdict("other.example", 443, False, "not allowed"),
+        Verdict("other.example", 443, False, "not allowed"),
+    ):
+        await asyncio.to_thread(sandbox.told, verdict)
+    await asyncio.sleep(0)
+    refused = NetworkAccess(host="other.example", port=443, allowed=False, reason="not allowed")
+    assert events == [
+        NetworkAccess(host="example.org", port=443, allowed=True, reason="listed"),
+        refused,
+        Notice(text="the sandbox: not allowed", level="warning"),
+        refused,
+    ]
 
 
 def test_settings_and_state_of_the_program_are_hidden(tmp_path: Path):
@@ -73,6 +116,11 @@ def layer(**values: object) -> Layer:
         ({"mode": "auto"}, {"mode": "required"}, True),
         ({"network": "allow"}, {}, True),
         ({"network": "off"}, {}, False),
+        ({"network": "listed"}, {}, False),
+        ({"network": "listed"}, {"network": "off"}, True),
+        ({"network": "auto"}, {"network": "allow"}, False),
+        ({"hosts": ("example.org",)}, {}, True),
+        ({"hosts": ("example.org",)}, {"hosts": ("example.org", "pypi.org")}, False),
         ({"auto_allow": True}, {}, True),
         ({"auto_allow": False}, {"auto_allow": True}, False),
         ({"writable": ("/",)}, {}, True),

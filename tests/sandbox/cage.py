@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent.core.hosts import HostList
 from agent.sandbox.commands import Sandbox
 from agent.sandbox.policy import Wishes
 from agent.sandbox.probed import Probed
+from agent.sandbox.proxy import Verdict
 
 NOBODY = 65534
 
@@ -31,6 +33,8 @@ class Cage:
     home: Path
     network: bool = False
     writable: tuple[Path, ...] = ()
+    hosts: tuple[str, ...] = ()
+    verdicts: list[Verdict] = field(default_factory=list)
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def sandbox(self) -> Sandbox:
@@ -44,6 +48,8 @@ class Cage:
             ),
             demand="required",
             network=lambda: self.network,
+            hosts=HostList(self.hosts),
+            told=self.verdicts.append,
             find=lambda: self.found,
         )
 

@@ -1,6 +1,7 @@
 """A workspace, something outside of it, a home with secrets; and each kind of sandbox that works here."""
 
 import os
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from agent.sandbox.find import working
 from agent.sandbox.landlock import LEAST_ABI, landlock_version
 from agent.sandbox.probed import Probed
 from tests.sandbox.cage import Cage
+from tests.sandbox.web import Web
 
 
 @lru_cache(maxsize=1)
@@ -40,3 +42,17 @@ def cage(found: Probed, tmp_path: Path) -> Cage:
     (home / ".netrc").write_text("a-password", encoding="utf-8")
     (home / "notes").write_text("plain", encoding="utf-8")
     return Cage(found, workspace, outside, home)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    server = Web()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def other_web() -> Iterator[Web]:
+    server = Web()
+    yield server
+    server.close()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from agent.app.doctor.finding import Finding, Patient, ok, problem, warning
 from agent.config.model import SandboxSettings
+from agent.sandbox.commands import NEEDS_BUBBLEWRAP
 from agent.sandbox.find import probed
 from agent.sandbox.landlock import SCOPES_ABI
 from agent.sandbox.probed import Probed
@@ -33,6 +34,8 @@ def sandbox(patient: Patient) -> Iterator[Finding]:
     text = f"the sandbox of commands is {_named(found)}, and works; network: {_network(wanted)}"
     if found.kind == "landlock":
         gaps = "" if found.version >= SCOPES_ABI else ", nor signals to other processes"
+        if wanted.hosts:
+            text += f"; {NEEDS_BUBBLEWRAP}"
         text += f"; it does not close .git/hooks and .git/config{gaps} ({reasons})"
         yield warning("sandbox", text, remedy)
         return
@@ -44,6 +47,9 @@ def _named(found: Probed) -> str:
 
 
 def _network(wanted: SandboxSettings) -> str:
-    if wanted.network == "auto":
-        return "off in `agent run` and in mode auto, else allowed"
-    return "allowed" if wanted.network == "allow" else "off"
+    if wanted.network in ("allow", "off"):
+        return "allowed" if wanted.network == "allow" else "off"
+    listed = (
+        f"{len(wanted.hosts)} listed host{'s' if len(wanted.hosts) != 1 else ''}" if wanted.hosts else "off"
+    )
+    return listed if wanted.network == "listed" else f"{listed} in `agent run` and in mode auto, else allowed"
