@@ -17,6 +17,7 @@ from tools import built_in_tools
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 SYSTEM = "You write files."
+REPLY_TOKENS = 64
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def model(endpoint: Endpoint, protocol: ToolProtocol) -> ChatModel:
 async def reply_to(endpoint: Endpoint, offer: Offer) -> Reply:
     messages: list[Message] = [SystemMessage(SYSTEM), UserMessage("Write hello.py. It prints hello.")]
     one = model(endpoint, ConstrainedProtocol(built_in_tools()))
-    replies = [item async for item in one.generate(messages, max_tokens=400, offer=offer)]
+    replies = [item async for item in one.generate(messages, max_tokens=REPLY_TOKENS, offer=offer)]
     await one.close()
     assert isinstance(replies[-1], Reply)
     return replies[-1]

@@ -1,7 +1,7 @@
 """After a compaction a small model still knows what was asked for, decided and changed, and what fails.
 
-What the record says of it is in the summary each time. What the model says in its own words is its ability, so
-one of three compactions has to do.
+What the record says of it is in the summary each time. What the model says in its own words is its ability,
+so one of three compactions has to do.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from tests.core.rig import executor_of
 from tests.real.rig import serving
 from tools import built_in_tools
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(900)]
 
 WINDOW = 4_096
 TEMPERATURES = (0.0, 0.3, 0.6)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.real, pytest.mark.timeout(2000)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(2000)]
 RUNS = 3
 MOST_SECONDS = 600
 
