@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools._process.environment import MARK
+from agent.core.lifeline import MARK
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 _PROCESSES = Path("/proc")
+_PIECE_BYTES = 1 << 16
 
 
 async def end_group(process: "Process", mark: str = "") -> None:
@@ -89,7 +90,17 @@ def is_alive(leader: int) -> bool:
     # an init process may never happen.
     if not _PROCESSES.is_dir():
         return True
-    return any(_group_if_alive(entry) == leader for entry in _entries())
+    return any(_is_in(leader, number) and _group_if_alive(number) == leader for number in _numbers())
+
+
+def _is_in(leader: int, process_id: int) -> bool:
+    """Asks the kernel, which is much quicker than to read about each process there is."""
+    try:
+        return os.getpgid(process_id) == leader
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # where the kernel says no, the file of the process may tell
 
 
 def _signal_marked(mark: str, number: signal.Signals) -> None:
@@ -107,27 +118,43 @@ def _carrying(words: bytes, ends: tuple[bytes, ...] = ()) -> Iterator[int]:
     """Living processes whose environment holds `words`, with one of `ends` behind them if there are any."""
     if not _PROCESSES.is_dir():
         return
-    own = str(os.getpid())
-    for entry in _entries():
-        try:
-            environment = b"\0" + (entry / "environ").read_bytes()
-        except OSError:  # gone, or another user's
-            continue
+    own = os.getpid()
+    for number in _numbers():
+        environment = b"\0" + _about(number, "environ")
         at = environment.find(words)
         end = at + len(words)
         fits = at >= 0 and (not ends or environment[end : end + 1] in ends)
-        if fits and entry.name != own and _group_if_alive(entry) is not None:
-            yield int(entry.name)
+        if fits and number != own and _group_if_alive(number) is not None:
+            yield number
 
 
-def _entries() -> Iterator[Path]:
-    return (entry for entry in _PROCESSES.iterdir() if entry.name.isdigit())
+def _numbers() -> Iterator[int]:
+    """All processes that there are."""
+    with os.scandir(_PROCESSES) as entries:
+        return (int(name) for name in [entry.name for entry in entries] if name.isdigit())
 
 
-def _group_if_alive(process: Path) -> int | None:
+def _about(process_id: int, name: str) -> bytes:
+    """A file of the kernel's on a process; empty if it is gone, or another user's.
+
+    There may be thousands of processes, and a file object for each would take most of the time.
+    """
     try:
-        fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+        descriptor = os.open(f"{_PROCESSES}/{process_id}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
+        return b""
+    try:
+        pieces = list(iter(lambda: os.read(descriptor, _PIECE_BYTES), b""))
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+    return b"".join(pieces)
+
+
+def _group_if_alive(process_id: int) -> int | None:
+    fields = _about(process_id, "stat").rpartition(b")")[2].split()
+    if not fields:
         return None
     state, group = fields[0], int(fields[2])  # see proc_pid_stat(5); the name before may hold anything
     return None if state in (b"Z", b"X") else group
