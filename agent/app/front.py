@@ -180,11 +180,19 @@ async def _open_session(workspace: Path, opening: "Opening") -> "SessionHandle":
 
 
 def _everything_is_loaded() -> None:
-    """Sets the garbage collector to work in small bites.
+    """Prepares in a thread what a first reply needs; then the garbage collector is set for a long session."""
+    from agent.ui.conversation.highlight import prepare
 
-    What was imported stays and is never looked at again. Of the rest only what is young is looked at while
-    the person types or the model streams: a look at everything takes a tenth of a second or more in a long
-    session, and was the longest wait between a key and its echo. That look is left to `_at_rest`.
+    prepared = asyncio.get_running_loop().run_in_executor(None, prepare)
+    prepared.add_done_callback(lambda _: _collect_in_small_bites())
+
+
+def _collect_in_small_bites() -> None:
+    """What was imported stays and is never looked at again.
+
+    Of the rest only what is young is looked at while the person types or the model streams: a look at
+    everything takes a tenth of a second or more in a long session, and was the longest wait between a key and
+    its echo. That look is left to `_at_rest`.
     """
     gc.enable()
     gc.freeze()

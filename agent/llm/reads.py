@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-REST_SECONDS = 0.04
+REST_SECONDS = 0.06
 """Shorter than a frame of the terminal interface, so nobody sees it."""
 _FAST_EVENTS_PER_SECOND = 100
 _MOST_AT_ONCE = 16  # events; then a key gets its turn

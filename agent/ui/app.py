@@ -26,6 +26,7 @@ from agent.ui import terminal_keys
 from agent.ui.conversation.keys import KEYS
 from agent.ui.entry.draft import DraftFile
 from agent.ui.entry.history import InputHistory
+from agent.ui.frames import MainScreen
 from agent.ui.keys import described, first_keys
 from agent.ui.options import Opening, UiOptions
 from agent.ui.themes import OURS, theme_for
@@ -110,6 +111,9 @@ class AgentApp(App[str]):
                 yield self.prompt
                 yield self.hints
             yield self.status
+
+    def get_default_screen(self) -> Screen[Any]:
+        return MainScreen()
 
     def get_driver_class(self) -> type[Driver]:
         usual = super().get_driver_class()
@@ -225,6 +229,8 @@ class AgentApp(App[str]):
 
     def on_app_focus(self) -> None:
         self._knows_focus = True
+        if self.desk is not None:
+            self.desk.be_awake()
 
     def on_app_blur(self) -> None:
         self._knows_focus = True
@@ -317,6 +323,8 @@ class AgentApp(App[str]):
     def _typed(self) -> None:
         self.main.query_one("#entry").set_class(self.prompt.has_class("-shell"), "-shell")
         self._draft_timer.resume()
+        if self.desk is not None:
+            self.desk.be_awake()
 
     def _save_draft(self) -> None:
         self._drafts.save(self.prompt.draft())

@@ -34,8 +34,11 @@ from agent.ui.widgets.queue_line import QueueLine
 if TYPE_CHECKING:
     from agent.ui.app import AgentApp
 
-FRAME_SECONDS = 0.1
+FRAME_SECONDS = 0.3
+"""How often the figures are brought up to date while something happens."""
 IDLE_SECONDS = 5.0
+MOST_IDLE_SECONDS = 40.0
+"""How often they are while nothing does: what others change, such as the branch, is not told by an event."""
 REST_SECONDS = 1.0
 
 
@@ -80,7 +83,8 @@ class Desk:
             self._list_documents,
         )
         self._frames = app.set_interval(FRAME_SECONDS, self.refresh, pause=True)
-        app.set_interval(IDLE_SECONDS, self.refresh)
+        self._idle_seconds = IDLE_SECONDS
+        self._idle = app.set_timer(IDLE_SECONDS, self._look)
 
     @property
     def has_conversation(self) -> bool:
@@ -101,6 +105,7 @@ class Desk:
             return
         self.bridge.show(event)
         self._frames.resume()
+        self.be_awake()
 
     def refresh(self) -> None:
         """Brings the status bar and the line of hints up to date."""
@@ -111,6 +116,19 @@ class Desk:
         self._app.show_hints()
         if not figures.is_running:
             self._frames.pause()
+
+    def _look(self) -> None:
+        """Looks ever more seldom, as long as nothing happens."""
+        self.refresh()
+        self._idle_seconds = min(2 * self._idle_seconds, MOST_IDLE_SECONDS)
+        self._idle = self._app.set_timer(self._idle_seconds, self._look)
+
+    def be_awake(self) -> None:
+        """Somebody is there, or something happens: looks as often as at first."""
+        if self._idle_seconds > IDLE_SECONDS:
+            self._idle.stop()
+            self._idle_seconds = IDLE_SECONDS
+            self._idle = self._app.set_timer(IDLE_SECONDS, self._look)
 
     def _session_changed(self) -> None:
         """A session was opened, closed or could not be opened."""

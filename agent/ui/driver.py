@@ -1,9 +1,22 @@
 """The terminal, which may go away at any moment: a closed window, a broken ssh connection, a stopped job."""
 
+import os
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from contextlib import suppress
 from io import TextIOWrapper
+from select import select
+from threading import Event
 from typing import IO, Any, cast
 
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual._parser import ParseError
+from textual._xterm_parser import XTermParser
+from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+_MOST_BYTES = 4096  # of what is typed or pasted, at once
 
 
 class UntilItIsGone:
@@ -32,8 +45,26 @@ class UntilItIsGone:
         return getattr(self._file, name)
 
 
+class WakingEvent(Event):
+    """Can be waited for together with files: something can be read from `reader` while it is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reader, self._writer = os.pipe()
+
+    def set(self) -> None:
+        if not self.is_set():
+            os.write(self._writer, b".")
+        super().set()
+
+    def clear(self) -> None:
+        if self.is_set():
+            os.read(self.reader, 1)
+        super().clear()
+
+
 class LastingDriver(LinuxDriver):
-    """As Textual's, for terminals that come and go."""
+    """As Textual's, for terminals that come and go, and for hours in which nobody types."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -42,6 +73,45 @@ class LastingDriver(LinuxDriver):
             # written as its escaped number, six cells instead of one.
             self._file.reconfigure(encoding="utf-8", errors="replace")
         self._file = cast("IO[str]", UntilItIsGone(self._file))
+        self._stop = self.exit_event = WakingEvent()
+        self._held: list[str] = []
+
+    def write(self, data: str) -> None:
+        """Hands over a frame in one piece with its marks, because each piece wakes the thread that writes."""
+        if data != SYNC_START and not self._held:
+            super().write(data)
+            return
+        self._held.append(data)
+        if data == SYNC_END:
+            whole, self._held = "".join(self._held), []
+            super().write(whole)
+
+    def run_input_thread(self) -> None:
+        """Passes on what is typed, until it is told to stop; sleeps while there is nothing.
+
+        Textual's looks ten times a second whether it is to stop, and whether a lone ESC was a key.
+        """
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")().decode
+        waited_for = [self.fileno, self._stop.reader]
+        try:
+            while not self._stop.is_set():
+                is_in_doubt = parser._timeout_time is not None
+                ready, _, _ = select(waited_for, [], [], ESCAPE_DELAY if is_in_doubt else None)
+                if self.fileno in ready:
+                    data = os.read(self.fileno, _MOST_BYTES)
+                    if not data:  # the end of it, which could be read again and again
+                        waited_for = [self._stop.reader]
+                    elif text := decode(data):
+                        self._pass_on(parser.feed(text))
+                self._pass_on(parser.tick())
+        finally:
+            with suppress(EOFError, ParseError):
+                list(parser.feed(""))
+
+    def _pass_on(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.process_message(message)
 
     def _sigcont_application(self, *arguments: Any) -> None:
         import termios

@@ -12,6 +12,7 @@ What happens between an event and the screen:
 changed, lets the `Document` lay out what is in view, and repaints the rows from the first changed one.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class ConversationCanvas(ScrollView):
         self._document = Document()
         self._transcript = Transcript(self._document, self._clock)
         self._inbox: list[Event] = []
-        self._flush_timer: Timer | None = None
+        self._flush_timer: asyncio.TimerHandle | None = None
         self._pace = Pace()
         self._spinner: Timer | None = None
         self._follows = True
@@ -134,7 +135,7 @@ class ConversationCanvas(ScrollView):
         """Shows everything that came, without waiting for the next frame."""
         started = time.monotonic()
         if self._flush_timer is not None:
-            self._flush_timer.stop()
+            self._flush_timer.cancel()
             self._flush_timer = None
         self._take_inbox()
         self._settle()
@@ -146,7 +147,11 @@ class ConversationCanvas(ScrollView):
 
     def _schedule_flush(self) -> None:
         pause = self._pace.pause_from(time.monotonic())
-        self._flush_timer = self.set_timer(pause, self.flush, name="conversation flush")
+        # Not a timer of Textual's: it would make a task, and look up what the callback takes, for each frame.
+        self._flush_timer = asyncio.get_running_loop().call_later(pause, self._ask_for_flush)
+
+    def _ask_for_flush(self) -> None:
+        self.post_message(events.Callback(self.flush))
 
     def _take_inbox(self) -> None:
         inbox, self._inbox = self._inbox, []
@@ -198,9 +203,7 @@ class ConversationCanvas(ScrollView):
         if size != self.virtual_size:
             # Assigning would lay out the whole screen for every new row. Only the scroll bar has to know.
             self.set_reactive(cast("Reactive[Size]", ScrollView.virtual_size), size)
-            settling, self._settling = self._settling, True
-            self._scroll_update(size)
-            self._settling = settling
+            self.vertical_scrollbar.window_virtual_size = size.height
 
     def _place_at(self, top: int) -> None:
         """Moves the view without taking it for a move of the person's."""
@@ -217,6 +220,10 @@ class ConversationCanvas(ScrollView):
         self.app.theme_changed_signal.subscribe(self, lambda _: self._forget_look())
         if self._inbox:
             self._schedule_flush()
+
+    def on_unmount(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
 
     def on_resize(self, event: events.Resize) -> None:
         width = self.scrollable_content_region.width
@@ -267,33 +274,30 @@ class ConversationCanvas(ScrollView):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The rows of `crop`. Textual's own way adds borders, padding and tints; there are none here."""
-        filters, background = self.get_line_filters(), self.background_colors[1]
+        painter, selection = self._present_painter(), self.text_selection
+        first, width = self.scroll_offset.y + crop.y, self._document.width
         strips: list[Strip] = []
-        for y in crop.line_range:
-            strip = self.render_line(y)
-            for line_filter in filters:
-                strip = strip.apply_filter(line_filter, background)
-            strips.append(strip)
+        for row, line in enumerate(self._document.rows(first, crop.height), first):
+            is_chosen = self._chooser.has_row(row)
+            if line is None:
+                strips.append(painter.blank(self.size.width))
+            elif is_chosen or selection is not None:
+                strips.append(painter.marked(line, row, width, selection, is_chosen=is_chosen))
+            else:
+                strips.append(painter.strip(line, row, width))
         if crop.column_span == (0, self.region.width):
             return strips
         return [strip.crop(*crop.column_span) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
-        painter = self._present_painter()
-        row = self.scroll_offset.y + y
-        line = self._document.line(row)
-        if line is None:
-            return painter.blank(self.size.width)
-        is_chosen = self._chooser.has_row(row)
-        strip = painter.strip(line, row, self._document.width, self.text_selection, is_chosen=is_chosen)
-        return strip.apply_offsets(0, row)
+        return self.render_lines(Region(0, y, self.region.width, 1))[0]
 
     def _present_painter(self) -> Painter:
         if self._painter is None:
             theme = self.app.current_theme
             look = look_of(self.app.theme_variables, dark=theme.dark, ansi=theme.ansi)
             look.names["selected"] = self.screen.get_component_rich_style("screen--selection")
-            self._painter = Painter(look)
+            self._painter = Painter(look, self.get_line_filters(), self.background_colors[1])
         return self._painter
 
     def _forget_look(self) -> None:

@@ -168,12 +168,20 @@ class Document:
 
     def line(self, row: int) -> Line | None:
         """The row for the screen; None outside, or where nothing was prepared."""
-        if row < 0 or not self.blocks or row >= self.height:
-            return None
-        index = self.at(row)
-        lines = self.blocks[index].lines
-        inside = row - self.top_of(index)
-        return lines[inside] if inside < len(lines) else None
+        return self.rows(row, 1)[0]
+
+    def rows(self, first: int, count: int) -> list[Line | None]:
+        """`count` rows from `first` on, each as `line` gives it."""
+        found: list[Line | None] = [None] * min(max(-first, 0), count)
+        row, index = max(first, 0), self.at(max(first, 0))
+        while len(found) < count and 0 <= index < len(self.blocks):
+            inside, end = row - self.top_of(index), self.top_of(index + 1)
+            here = min(end - row, count - len(found))
+            lines = self.blocks[index].lines[inside : inside + here] if here > 0 else []
+            found.extend(lines)
+            found.extend([None] * (here - len(lines)))
+            row, index = max(end, row), index + 1
+        return found + [None] * (count - len(found))
 
     def _show(self, block: Block) -> None:
         if block.is_rendered and block.width == self.width:

@@ -81,6 +81,11 @@ def _lexer(language: str) -> Any:
     return get_lexer_by_name(name, stripnl=False, ensurenl=False)
 
 
+def prepare() -> None:
+    """Loads what the most usual language needs, so that nobody waits for it in the middle of a reply."""
+    highlight("pass", "python")
+
+
 def language_of_path(path: str) -> str:
     """The language of a file by its name, empty if unknown."""
     from pygments.lexers import find_lexer_class_for_filename
