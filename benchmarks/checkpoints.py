@@ -4,8 +4,8 @@
 - `agent undo` of such a turn in a repository of 100,000 files, against `git status` there.
 - What a shell command costs more, as the workspace is noted before it and looked at after it.
 
-The first is the best tenth of many rounds, alternating, as each takes about a millisecond and other programs
-get their turn in between; the others are medians. Results: `benchmarks/results/checkpoints.json`.
+All are medians of rounds that alternate, and the one that goes first changes from round to round. The first
+has twenty times as many, as each takes about a millisecond. Results: `benchmarks/results/checkpoints.json`.
 """
 
 import argparse
@@ -75,23 +75,33 @@ def git(folder: Path, *arguments: str) -> None:
 def checkpoint_figures(folder: Path, repository: Path, turn: list[Path], rounds: int) -> dict[str, Any]:
     copying: list[float] = []
     keeping: list[float] = []
+    target = folder / "round"
+    both = (
+        lambda: copying.append(copied(turn, target)),
+        lambda: keeping.append(kept(turn, repository, target)),
+    )
     for number in range(rounds * 20):
-        target = folder / f"copies{number}"
-        target.mkdir()
-        copying.append(seconds(lambda target=target: copy_all(turn, target)))
-        session = folder / f"session{number}"
-        session.mkdir()
-        ledger = SessionLedger(repository, session)
-        keeping.append(seconds(lambda ledger=ledger: keep_all(turn, ledger)))
-        ledger.close()
-        shutil.rmtree(target)
-        shutil.rmtree(session)
-    copied, kept = (statistics.quantiles(taken, n=10)[0] for taken in (copying, keeping))
+        for one in both if number % 2 else reversed(both):
+            target.mkdir()
+            one()
+            shutil.rmtree(target)
+    of_copying, of_keeping = statistics.median(copying), statistics.median(keeping)
     return {
-        "copying_20_files_ms": round(copied * 1000, 2),
-        "checkpoint_of_20_files_ms": round(kept * 1000, 2),
-        "checkpoint_to_copying": round(kept / copied, 2),
+        "copying_20_files_ms": round(of_copying * 1000, 2),
+        "checkpoint_of_20_files_ms": round(of_keeping * 1000, 2),
+        "checkpoint_to_copying": round(of_keeping / of_copying, 2),
     }
+
+
+def copied(turn: list[Path], target: Path) -> float:
+    return seconds(lambda: copy_all(turn, target))
+
+
+def kept(turn: list[Path], repository: Path, session: Path) -> float:
+    ledger = SessionLedger(repository, session)
+    taken = seconds(lambda: keep_all(turn, ledger))
+    ledger.close()
+    return taken
 
 
 def copy_all(files: list[Path], target: Path) -> None:
@@ -110,7 +120,11 @@ def undo_figures(repository: Path, state: Path, turn: list[Path], rounds: int) -
     undo_command = (sys.executable, "-m", "agent", "undo", "-C", str(repository))
     status: list[float] = []
     undoing: list[float] = []
-    for _ in range(rounds):
+    both = (
+        lambda: status.append(seconds(lambda: git(repository, "status", "--porcelain"))),
+        lambda: undoing.append(seconds(lambda: run(undo_command, environment))),
+    )
+    for number in range(rounds):
         with SessionStore.create(state, repository) as store:
             ledger = SessionLedger(repository, store.folder)
             for path in turn:
@@ -118,18 +132,8 @@ def undo_figures(repository: Path, state: Path, turn: list[Path], rounds: int) -
                 path.write_bytes(b"changed\n")
                 ledger.record(path)
             ledger.close()
-        status.append(seconds(lambda: git(repository, "status", "--porcelain")))
-        undoing.append(
-            seconds(
-                lambda: subprocess.run(
-                    undo_command,
-                    env=environment,
-                    cwd=Path(__file__).parents[1],
-                    check=True,
-                    capture_output=True,
-                )
-            )
-        )
+        for one in both if number % 2 else reversed(both):
+            one()
     of_status, of_undo = statistics.median(status), statistics.median(undoing)
     return {
         "git_status_s": round(of_status, 3),
