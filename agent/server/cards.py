@@ -22,7 +22,8 @@ _TABLES = ("sampling", "tools", "model_card", "template_arguments")
 _OF_THE_SERVER = (
     "reasoning", "reasoning_budget", "reasoning_format", "preserve_reasoning", "template_arguments",
 )  # fmt: skip
-"""What the server is started with, so that it is for those that are started here or by our command."""
+_ONLY_AT_ITS_START = ("reasoning_budget", "reasoning_format")
+"""For servers that are started here or by our command; the others are told the rest with each request."""
 _ABOUT_ITSELF = ("title", "traps", "match", "reasoning_arguments")
 _KEYS = (*_ABOUT_ITSELF, *_TABLES, *_OF_THE_SERVER[:-1])
 _MATCHING = ("names", "architectures")
@@ -76,10 +77,14 @@ def card_called(names: Sequence[str], folders: Sequence[Path]) -> Card | None:
     Raises:
         UsageError: one of the cards is wrong.
     """
+    return _called(names, list_cards(folders)) if any(names) else None
+
+
+def _called(names: Sequence[str], cards: Iterable[Card]) -> Card | None:
     called = [_plain(name) for name in names if name]
     fits = [
         (len(part), card)
-        for card in (list_cards(folders) if called else ())
+        for card in cards
         for part in map(_plain, card.names)
         if any(_says(name, part) for name in called)
     ]
@@ -92,10 +97,10 @@ def card_for(names: Sequence[str], architecture: str, folders: Sequence[Path]) -
     Raises:
         UsageError: one of the cards is wrong.
     """
-    found = card_called(names, folders)
+    cards = list_cards(folders)
+    found = _called(names, cards)
     if found is not None:
         return found
-    cards = list_cards(folders)
     by_kind = (card for card in cards if architecture and architecture in card.architectures)
     return next(by_kind, next((card for card in cards if card.name == DEFAULT), None))
 
@@ -155,7 +160,7 @@ def completed(
         is_started: whether the server is a llama-server (or the embedded one) whose start the profile is for.
         left_out: keys that the engine of the profile does not know.
     """
-    without = {*left_out, *(() if is_started else _OF_THE_SERVER)}
+    without = {*left_out, *(() if is_started else _ONLY_AT_ITS_START)}
     whole = dict(table)
     for key, value in card.values.items():
         if key in without:
@@ -166,7 +171,7 @@ def completed(
         elif own is None:
             whole[key] = dict(value) if isinstance(value, dict) else value
     told = card.reasoning_arguments.get(str(whole.get("reasoning")))
-    if told and is_started:
+    if told:
         whole["template_arguments"] = {**told, **whole.get("template_arguments", {})}
     return whole
 
