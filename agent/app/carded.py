@@ -12,6 +12,10 @@ from agent.server.record import Endpoint
 if TYPE_CHECKING:
     from agent.app.serving import Serving
 
+_OF_REQUESTS = ("card", "sampling", "model_card")
+_TOLD_ELSEWHERE = ("reasoning", "preserve_reasoning", "template_arguments")
+"""What the chat template of a server that was not started here is told with each request."""
+
 
 def card_in_force(serving: "Serving", endpoint: Endpoint) -> Card | None:
     """The card of a profile that none was known for before its server answered; None for any other.
@@ -31,7 +35,7 @@ def card_in_force(serving: "Serving", endpoint: Endpoint) -> Card | None:
 
 
 def completed_profile(serving: "Serving", endpoint: Endpoint) -> Profile:
-    """The profile with what its card says about requests; how the server was started stays as it is.
+    """The profile with what its card says about requests; how a server was started here stays as it is.
 
     The way of calling tools is settled apart, see `Serving.tool_protocol`.
 
@@ -49,5 +53,6 @@ def completed_profile(serving: "Serving", endpoint: Endpoint) -> Profile:
         raise UsageError(
             f"the model card {card.path} does not fit: {error}", "see `agent profile validate`"
         ) from error
-    changed = {key: getattr(wanted, key) for key in ("card", "sampling", "model_card")}
+    keys = _OF_REQUESTS if endpoint.fingerprint is not None else (*_OF_REQUESTS, *_TOLD_ELSEWHERE)
+    changed = {key: getattr(wanted, key) for key in keys}
     return serving.profile.model_copy(update=changed)

@@ -275,7 +275,7 @@ def model_for(
 ) -> ChatModel:
     """The model behind the setting's server. `other` is for one that refuses the way of calling tools."""
     return ChatModel(
-        connection_to(setting.endpoint),
+        connection_to(setting.endpoint, setting.profile),
         protocol,
         context_tokens=setting.endpoint.context_tokens,
         sampling=setting.profile.sampling.model_dump(exclude_none=True),

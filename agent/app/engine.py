@@ -133,13 +133,17 @@ class Engine:
             tokens = max(tokens, min(_LONGEST_REPLY, self.model.context_tokens // 4))
         return min(tokens, self.serving.profile.model_card.max_reply_tokens or tokens)
 
-    def begin(self, messages: Sequence[Message]) -> tuple[list[Message], str]:
+    def begin(
+        self, messages: Sequence[Message], kept: SystemMessage | None = None
+    ) -> tuple[list[Message], str]:
         """The conversation as this model has to see it, and why it is not the one given ("" if it is).
+
+        `kept` is an earlier system text that still holds.
 
         The system text is part of how tools are called, and replies have to show calls the way they are
         made here; else a model learns from its own history to make them wrong.
         """
-        system = SystemMessage(self.system_text)
+        system = kept or SystemMessage(self.system_text)
         if not messages:
             return [system], ""
         rest = list(messages[1:] if isinstance(messages[0], SystemMessage) else messages)

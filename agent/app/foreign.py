@@ -1,6 +1,7 @@
 """What is different about servers that are not llama-server: how they are asked, what people should know."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agent.llm.client import Connection
 from agent.llm.metrics import MetricsKind
@@ -8,6 +9,9 @@ from agent.server.profile import Profile
 from agent.server.record import Endpoint
 
 _METRICS: dict[str, MetricsKind] = {"vllm": "vllm", "sglang": "sglang"}
+# `chat_template_kwargs` in the body: in the documents of vLLM, of SGLang and of llama-server.
+_TELL_TEMPLATES = ("llama-server", "vllm", "sglang")
+_REASONING_ARGUMENTS = frozenset({"enable_thinking", "reasoning_effort", "thinking"})
 # Nobody has said that they refuse llama-server's fields; a server that does is asked again without.
 _MAY_KNOW_LLAMA_FIELDS = ("llama-server", "unknown")
 
@@ -17,7 +21,7 @@ def speaks_llama(endpoint: Endpoint) -> bool:
     return endpoint.engine == "llama-server"
 
 
-def connection_to(endpoint: Endpoint) -> Connection:
+def connection_to(endpoint: Endpoint, profile: Profile) -> Connection:
     """How the model behind the endpoint is asked."""
     return Connection(
         base_url=endpoint.base_url,
@@ -26,7 +30,24 @@ def connection_to(endpoint: Endpoint) -> Connection:
         llama_fields=endpoint.engine in _MAY_KNOW_LLAMA_FIELDS,
         grammars=speaks_llama(endpoint),
         metrics=_METRICS.get(endpoint.engine),
+        template_arguments=template_arguments(endpoint, profile),
     )
+
+
+def template_arguments(endpoint: Endpoint, profile: Profile) -> Mapping[str, Any]:
+    """What the chat template of a server that runs elsewhere has to be told with each request.
+
+    A server that was started here was told when it was started. The names are those of the templates of
+    Qwen, GLM and Gemma; a template that does not know one passes over it.
+    """
+    if endpoint.fingerprint is not None or endpoint.engine not in _TELL_TEMPLATES:
+        return {}
+    told: dict[str, Any] = {}
+    if profile.preserve_reasoning is not None:
+        told["preserve_thinking"] = profile.preserve_reasoning
+    if profile.reasoning in ("on", "off") and not profile.template_arguments.keys() & _REASONING_ARGUMENTS:
+        told["enable_thinking"] = profile.reasoning == "on"
+    return {**told, **profile.template_arguments}
 
 
 def remarks(endpoint: Endpoint, profile: Profile, protocol: str) -> Sequence[str]:

@@ -15,7 +15,7 @@ from agent.app.keeper import EngineKeeper
 from agent.app.mcp import McpServers
 from agent.app.moment import Moment
 from agent.app.outbox import Outbox
-from agent.app.prompt_head import CHANGED_TOOLS, head_in, head_of, head_record
+from agent.app.prompt_head import PromptHead, head_in, head_of, head_record, system_to_keep, why_changed
 from agent.app.record import SessionRecord
 from agent.app.server_memory import looking_at
 from agent.app.serving import Serving
@@ -116,7 +116,7 @@ class LiveSession:
     reuse: ReuseWatch = field(default_factory=ReuseWatch)
     moment: Moment = field(default_factory=Moment)
     _remarked: set[str] = field(default_factory=set)
-    _head: str = ""
+    _head: PromptHead | None = None
 
     def emit(self, event: Event) -> None:
         """What every event passes through: the figures, the session file, the front."""
@@ -165,19 +165,22 @@ class LiveSession:
     def suit(self, engine: Engine) -> None:
         """Makes the conversation one that `engine` can go on with."""
         conversation = self.record.conversation
-        messages, cause = engine.begin(conversation.messages)
+        head, before = (
+            head_of(engine.protocol, engine.endpoint.profile),
+            self._head or head_in(self.record.old),
+        )
+        kept = system_to_keep(conversation.messages, before, head)
+        messages, cause = engine.begin(conversation.messages, kept)
         if not conversation.messages:
             conversation.add(messages[0])
         elif cause:
             conversation.begin_again(messages, cause)
-            self.emit(PrefixBroken(cause=cause))
-        head, before = head_of(engine.protocol), self._head or head_in(self.record.old)
-        if head == before:
-            return
-        self._head = head
-        self.record.store.append(head_record(head))
-        if before and not cause:
-            self.emit(PrefixBroken(cause=CHANGED_TOOLS))
+        why = (why_changed(before, head) if before else "") or cause
+        if why and conversation.messages[1:]:
+            self.emit(PrefixBroken(cause=why))
+        if head != before:
+            self._head = head
+            self.record.store.append(head_record(head))
 
     def takes_up(self, tokens: int) -> None:
         """The conversation has so many tokens from now on."""

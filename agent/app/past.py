@@ -3,6 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from agent.app.prompt_head import (
+    CHANGED_TEXT,
+    PromptHead,
+    head_in,
+    head_record,
+    system_to_keep,
+    why_changed,
+)
 from agent.app.record import Record, RecordedConversation
 from agent.core.messages import Message, SystemMessage
 from agent.core.worklog import WorkLog
@@ -16,7 +24,7 @@ from agent.session.transcript import history_record, last_reply_number, messages
 class Past:
     """`messages` are those of the earlier conversation; `recorded` of them are in the file word for word.
 
-    `log` has what was done.
+    `log` has what was done, `head` what their prompt began with, None if nobody noted it.
     """
 
     goes_on: bool = False
@@ -25,17 +33,35 @@ class Past:
     marks: dict[int, int] = field(default_factory=dict)
     turns: int = 0
     log: WorkLog = field(default_factory=WorkLog)
+    head: PromptHead | None = None
 
     @property
     def replies(self) -> int:
         return last_reply_number(self.messages)
 
-    def begin(self, system: SystemMessage, write: Callable[[Record], None]) -> RecordedConversation:
-        """A conversation behind the earlier one; what is not in the file as it is now is written there."""
+    def begin(
+        self, system: SystemMessage, head: PromptHead, write: Callable[[Record], None]
+    ) -> tuple[RecordedConversation, str]:
+        """A conversation behind the earlier one, and why its prompt begins in another way, or "".
+
+        The earlier system text stays where it says of the tools what `head` says. What is not in the file as
+        it is now is written there.
+        """
+        system = system_to_keep(self.messages, self.head, head) or system
         messages = [system, *(one for one in self.messages if not isinstance(one, SystemMessage))]
         if tuple(messages) != self.recorded:
             write(history_record(messages, "a run begins", self.marks))
-        return RecordedConversation(messages=messages, write=write, marks=dict(self.marks))
+        if head != self.head:
+            write(head_record(head))
+        begun = RecordedConversation(messages=messages, write=write, marks=dict(self.marks))
+        return begun, self._why_broken(system, head)
+
+    def _why_broken(self, system: SystemMessage, head: PromptHead) -> str:
+        earlier = [one for one in self.messages if isinstance(one, SystemMessage)]
+        if len(self.messages) <= len(earlier):
+            return ""
+        why = why_changed(self.head, head) if self.head else ""
+        return why or (CHANGED_TEXT if earlier[:1] != [system] else "")
 
 
 def past_of(old: tuple[Record, ...]) -> Past:
@@ -51,4 +77,5 @@ def past_of(old: tuple[Record, ...]) -> Past:
         marks=marks_in(old) if recorded else {},
         turns=sum(record.get("type") == "turn_started" for record in old),
         log=WorkLog(events_in(old)),
+        head=head_in(old),
     )

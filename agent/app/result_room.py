@@ -34,6 +34,7 @@ def compactor_at(share: float, model: ChatModel, reply_tokens: int, log: WorkLog
         reply_tokens=reply_tokens,
         log=log or WorkLog(),
         count=model.count_tokens,
+        count_request=model.count_request,
     )
 
 

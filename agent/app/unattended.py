@@ -16,6 +16,7 @@ from agent.app.conversation import OpenConversation, Setting, model_for, open_co
 from agent.app.foreign import remarks
 from agent.app.job import Job
 from agent.app.past import past_of
+from agent.app.prompt_head import PromptHead, head_of
 from agent.app.protocols import tried_protocol
 from agent.app.record import Record, RecordedConversation
 from agent.app.rescue import Rescuer
@@ -148,7 +149,8 @@ class UnattendedSession:
         # After the check, whose by-products are not the run's work; meanwhile the first request is under way.
         inspecting = asyncio.ensure_future(inspect(job.workspace))
         try:
-            async with closing(conversation.events(self._begin)) as events:
+            begin = partial(self._begin, head_of(conversation.bench.model.protocol, self._endpoint.profile))
+            async with closing(conversation.events(begin)) as events:
                 async for event in events:
                     if isinstance(event, AssistantReplied):
                         self._before = await inspecting
@@ -161,9 +163,11 @@ class UnattendedSession:
             self._used_tokens = conversation.bench.model.used_tokens
             await warmth.leave_note(note)
 
-    def _begin(self, system: SystemMessage) -> RecordedConversation:
+    def _begin(self, head: PromptHead, system: SystemMessage) -> RecordedConversation:
         """The conversation of one attempt, each message of it on disk before the next request."""
-        self._conversation = self._past.begin(system, self._store.append)
+        self._conversation, broken = self._past.begin(system, head, self._store.append)
+        if broken:
+            self._emit(PrefixBroken(cause=broken))
         return self._conversation
 
     async def _go_plain(self, conversation: OpenConversation, protocol: str) -> None:

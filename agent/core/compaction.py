@@ -6,7 +6,7 @@ opening of the conversation, which is cached too, the facts from our own record,
 is not answered yet.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from agent.core import summing, trimming
@@ -31,6 +31,9 @@ from agent.core.worklog import WorkLog
 CAUSE = "compaction"
 CountTokens = Callable[[str], Awaitable[int | None]]
 """Tokens of a text as the server counts them, None where it does not."""
+
+CountRequest = Callable[[Sequence[Message]], Awaitable[int]]
+"""Tokens of a request with these messages and all tools, estimated where the server does not count them."""
 
 WordRequest = Callable[[int, str], str]
 """The request for a summary of at most so many words; the text is what a person wants kept above all."""
@@ -65,6 +68,7 @@ class Compactor:
         reply_tokens: int,
         log: WorkLog,
         count: CountTokens | None = None,
+        count_request: CountRequest | None = None,
     ) -> None:
         """`share` of the window is where a compaction begins, `reply_tokens` the most for a reply."""
         self.cannot_fit = ""
@@ -74,6 +78,7 @@ class Compactor:
         self._reply_tokens = reply_tokens
         self._log = log
         self._count = count
+        self._count_request = count_request
         self._limit = 0
         self._wanted = False
         self._is_fresh = False
@@ -174,7 +179,7 @@ class Compactor:
         elif wanted or self._size + self._least_reply() > window:
             self._cut_results(conversation, window)
         if self._size + min(self._least_reply(), _LEAST_NOTES) > window and not self.cannot_fit:
-            self.cannot_fit = self._why_not(conversation, window)
+            self.cannot_fit = await self._why_not(conversation, window)
 
     async def compact(
         self,
@@ -208,8 +213,8 @@ class Compactor:
         tail = summing.tail_start(conversation.messages) if keep_from is None else keep_from
         found = await self._shortened(conversation, notes, tail, target, window, cue)
         if found is None:
-            detail = "the summary would be no shorter" if by_hand else self._why_not(conversation, window)
-            self.cannot_fit = "" if by_hand else detail
+            self.cannot_fit = "" if by_hand else await self._why_not(conversation, window)
+            detail = self.cannot_fit or "the summary would be no shorter"
             yield CompactionFinished(before=before, after=before, detail=detail, stats=stats)
             return
         summary = next(one.text for one in found.messages if summing.is_summary(one))
@@ -369,7 +374,12 @@ class Compactor:
         self._size -= trimming.tokens_of(tail, ratio) - trimming.tokens_of(shorter, ratio)
         conversation.amend(shorter)
 
-    def _why_not(self, conversation: Conversation, window: int) -> str:
+    async def _why_not(self, conversation: Conversation, window: int) -> str:
         ratio = conversation.characters_per_token
-        items = trimming.largest_items(conversation.messages, self._fixed(conversation), ratio)
+        fixed = self._fixed(conversation)
+        if self._count_request and not conversation.opening_tokens:
+            # Nothing was answered yet, so nobody knows what the tools take up.
+            system = [one for one in conversation.messages[:1] if isinstance(one, SystemMessage)]
+            fixed = max(fixed, await self._count_request([*system, UserMessage("")]))
+        items = trimming.largest_items(conversation.messages, fixed, ratio)
         return f"the conversation cannot fit into {window} tokens of context; the largest items are {items}"

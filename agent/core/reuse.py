@@ -17,6 +17,7 @@ from agent.core.events import (
     Retry,
     StepFinished,
     TurnFinished,
+    TurnReason,
     UserMessageAdded,
 )
 
@@ -30,6 +31,9 @@ LEAST_SHARE = 0.95
 
 _LEAST_LOST = 128
 """Tokens. Fewer are lost where a reply that comes back is cut into other tokens, and cost little."""
+
+_MAY_INTERRUPT: tuple[TurnReason, ...] = ("cancelled", "server_failed", "time_limit", "context_full")
+"""A turn that ends so may leave a request half done, and nobody knows what the slot holds then."""
 
 _LITTLE = 0.5
 """A slot that somebody else had keeps at most what all prompts begin with: system text and tools."""
@@ -75,7 +79,7 @@ class ReuseWatch:
                 self._thoughts_before = self._has_thoughts
             case AssistantReplied():
                 self._has_thoughts = self._has_thoughts or bool(event.reasoning.strip())
-            case TurnFinished() if event.reason not in ("done", "check_failed", "gave_up"):
+            case TurnFinished() if event.reason in _MAY_INTERRUPT:
                 self._is_broken = True
             case StepFinished():
                 return self._judge(event)

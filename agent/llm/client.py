@@ -77,6 +77,7 @@ class ChatModel:
             other_protocol,
             llama_fields=connection.llama_fields,
             grammars=connection.grammars,
+            template_arguments=connection.template_arguments,
         )
         kind = connection.metrics
         self._metrics = MetricsWatch(kind, self._read_metrics) if kind else None
@@ -133,6 +134,13 @@ class ChatModel:
         told = await self._ask("/tokenize", {"content": text})
         tokens = told.get("tokens") if isinstance(told, Mapping) else None
         return len(tokens) if isinstance(tokens, list) else None
+
+    async def count_request(self, messages: Sequence[Message]) -> int:
+        """Tokens of a prompt of these messages and all tools; an estimate where the server does not count."""
+        request = self._habits.request(
+            messages, model=self._connection.model, max_tokens=1, offer=Offer(), sampling={}
+        )
+        return await self._window.count(request, self._ask)
 
     async def close(self) -> None:
         if self._client is not None:

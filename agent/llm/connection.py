@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +32,8 @@ class Connection:
 
     `llama_fields` says whether fields that only llama-server knows are sent, `grammars` whether replies may
     be bound to one; a server that refuses some gets the request again without. `metrics` names an engine
-    whose own metrics tell about drafting.
+    whose own metrics tell about drafting. `template_arguments` go along with each request, for servers that
+    give them to the model's chat template.
     """
 
     base_url: str
@@ -46,6 +48,7 @@ class Connection:
     llama_fields: bool = True
     grammars: bool = True
     metrics: MetricsKind | None = None
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -43,7 +43,8 @@ _NO_SCHEMA = re.compile(
 class ServerHabits:
     """Builds requests. `other` is the way of calling tools for a server that refuses `protocol`.
 
-    `llama_fields` and `grammars` say whether llama-server's own fields are sent to begin with.
+    `llama_fields` and `grammars` say whether llama-server's own fields are sent to begin with;
+    `template_arguments` is what the model's chat template is told with each request.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class ServerHabits:
         *,
         llama_fields: bool = True,
         grammars: bool = True,
+        template_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self.protocol = protocol
         self._wanted = protocol
@@ -60,6 +62,7 @@ class ServerHabits:
         self._dropped: set[str] = set() if llama_fields else set(_ONLY_LLAMA)
         if not grammars:
             self._dropped.add("grammar")
+        self._template = {"chat_template_kwargs": dict(template_arguments)} if template_arguments else {}
         self._limit_name = "max_tokens"
         self._sent: frozenset[str] = frozenset()
         self._answered = False
@@ -90,6 +93,7 @@ class ServerHabits:
             "stream": True,
             "stream_options": {"include_usage": True},
             **_ONLY_LLAMA,
+            **self._template,
         }
         request = {name: value for name, value in fields.items() if name not in self._dropped}
         self._sent = frozenset(request)

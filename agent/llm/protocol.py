@@ -5,6 +5,7 @@ calls. *Constrained*: the tools are described in the system text, and a JSON sch
 binds every reply (`response_format`). Small models and some templates only manage the second.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -33,6 +34,10 @@ class ToolProtocol(Protocol):
 
     def system_text(self, base: str) -> str:
         """The system message: `base`, and whatever the protocol has to say about tools."""
+        ...
+
+    def described(self) -> Mapping[str, str]:
+        """What the prompt says of each tool, by its name and in the order in which it says it."""
         ...
 
     def request_fields(self, offer: Offer) -> dict[str, Any]:
@@ -66,6 +71,9 @@ class NativeProtocol:
 
     def system_text(self, base: str) -> str:
         return base
+
+    def described(self) -> Mapping[str, str]:
+        return {one["function"]["name"]: json.dumps(one, ensure_ascii=False) for one in self._schemas}
 
     def request_fields(self, offer: Offer) -> dict[str, Any]:
         return {"tools": self._schemas, "tool_choice": "auto"} if self._schemas else {}
@@ -102,9 +110,11 @@ class ConstrainedProtocol:
         self._parameters = {tool.name: parameters_schema(tool.params) for tool in tools}
 
     def system_text(self, base: str) -> str:
-        lines = [_signature(tool, self._parameters[tool.name]) for tool in self._tools]
         rule = "Reply with one JSON object that calls one tool (? marks what may be left out):"
-        return "\n".join([f"{base}\n", rule, *lines])
+        return "\n".join([f"{base}\n", rule, *self.described().values()])
+
+    def described(self) -> Mapping[str, str]:
+        return {tool.name: _signature(tool, self._parameters[tool.name]) for tool in self._tools}
 
     def request_fields(self, offer: Offer) -> dict[str, Any]:
         if not self._tools:

@@ -72,6 +72,14 @@ class Window:
         tools = len(str(request.get("tools", "")).encode("utf-8", "replace"))
         return 0, tools + sum(_size(record) for record in request["messages"])
 
+    async def count(self, request: Mapping[str, Any], ask: Ask) -> int:
+        """Tokens of the prompt of a request, estimated where the server does not count them."""
+        counted = await self._count(request, ask)
+        if counted is not None:
+            return counted
+        _, size = self._split(request, ())
+        return round(size / CHARACTERS_PER_TOKEN)
+
     async def _count(self, request: Mapping[str, Any], ask: Ask) -> int | None:
         body = {name: request[name] for name in ("model", "messages", "tools") if name in request}
         if "chat_template_kwargs" in request:

@@ -33,7 +33,7 @@ _LLAMA_ONLY = (
     "batch", "ubatch", "flash_attention", "gpu_layers", "cpu_moe_layers", "split_mode", "tensor_split",
     "main_gpu", "threads", "load_mode", "no_host", "cache_ram_mib", "checkpoints", "checkpoint_step",
     "cache_reuse", "slot_similarity", "swa_full", "unified_kv", "jinja", "chat_template",
-    "template_arguments", "reasoning", "reasoning_budget", "reasoning_format", "preserve_reasoning",
+    "reasoning_budget", "reasoning_format",
     "cors_origins",
     "slot_save_path", "log_file", "log_verbosity", "dialect", "target", "draft",
 )  # fmt: skip

@@ -102,6 +102,13 @@ async def talking(workspace: Path, *servers: ScriptedServer, **options: Any) -> 
     permissions = {name: options.pop(name) for name in _SETTINGS if name in options}
     serve = options.pop("serve", None) or served_by(*servers, protocol=options.pop("protocol", "native"))
     session = await open_session(workspace, loaded=settings_with(**permissions), serve=serve, **options)
+    async with watched(session) as talk:
+        yield talk
+
+
+@asynccontextmanager
+async def watched(session: InteractiveSession) -> AsyncIterator[Talk]:
+    """A session with its front, and closed at the end."""
     talk = Talk(session)
     front = asyncio.create_task(talk.watch())
     try:

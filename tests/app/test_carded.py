@@ -42,6 +42,14 @@ def test_server_of_somebody_else_gets_the_sampling_of_the_model_that_it_names(se
     assert (profile.card, profile.sampling.top_k, profile.engine) == ("qwen3-coder", 20, "remote")
 
 
+def test_template_of_a_model_elsewhere_is_told_what_its_card_says(served: Served):
+    named = completed_profile(served(reasoning="off"), endpoint("gpt-oss-20b"))
+    assert named.template_arguments == {"reasoning_effort": "low"}
+    assert completed_profile(served(), endpoint("Qwen3.6-27B")).preserve_reasoning is True
+    ours = completed_profile(served(), endpoint("Qwen3.6-27B", fingerprint="x"))
+    assert ours.preserve_reasoning is None
+
+
 def test_what_the_profile_says_itself_wins(served: Served):
     profile = completed_profile(served(sampling=Sampling(temperature=0.1)), endpoint("gemma-4-31b"))
     assert (profile.sampling.temperature, profile.sampling.top_k) == (0.1, 64)

@@ -13,7 +13,7 @@ from agent.core.compaction import Compactor
 from agent.core.events import Event, TurnFinished
 from agent.core.guide import Offer
 from agent.core.loop import run_turn
-from agent.core.messages import AssistantMessage, SystemMessage, ToolMessage
+from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from agent.core.tool import FileDiff, Tool, ToolResult
 from agent.core.turn import Conversation, TurnServices
 from agent.core.worklog import BEGINNING, WorkLog
@@ -45,6 +45,7 @@ def room_for(
         reply_tokens=reply_tokens,
         log=more.pop("log", None) or WorkLog(),
         count=more.pop("count", model.count),
+        count_request=more.pop("count_request", None),
     )
     services = services_of(model, *tools, compactor=compactor, reply_tokens=reply_tokens, **more)
     executor = executor_of(*tools)
@@ -144,6 +145,17 @@ async def test_where_nothing_can_go_the_turn_ends_and_names_what_is_largest():
     assert "cannot fit into 4096 tokens" in end.detail
     assert "the first message (" in end.detail
     assert not model.requests
+
+
+async def test_the_tools_are_counted_where_no_server_has_said_yet_what_they_take():
+    async def count_request(messages: Sequence[Message]) -> int:
+        assert messages == [SystemMessage("Be brief."), UserMessage("")]
+        return 1_234
+
+    model = WindowedModel(lambda _: "Done.", 4_096)
+    services = room_for(model, [reading([])], count_request=count_request)
+    [end] = of(await turn(services, begun(), "word " * 4_000), "turn_finished")
+    assert "the system text with the tools (1234 tokens)" in end.detail
 
 
 async def test_a_reply_that_meets_the_end_of_the_window_is_asked_for_again_with_room():

@@ -1,7 +1,9 @@
 """Runs that go on with an earlier session, and undo of what commands did, with the real command."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,55 @@ def test_a_run_goes_on_with_the_last_one_and_repeats_it_word_for_word(
     assert "Written." in json.dumps(after)
     assert "What is in it?" in json.dumps(after[-1])
     assert len(place.sessions()) == 1
+
+
+def rewritten(place: Place, session: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """The file of a session with each of its records as `change` leaves it."""
+    [events] = place.state.glob(f"sessions/*/{session}/events.jsonl")
+    records = [json.loads(line) for line in events.read_text("utf-8").splitlines()]
+    for record in records:
+        change(record)
+    events.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+
+
+def older_words(record: dict[str, Any]) -> None:
+    for message in record.get("messages", ()):
+        if message["role"] == "system":
+            message["text"] = "The words of an older version."
+
+
+def breaks_in(out: str) -> list[str]:
+    events = [json.loads(line) for line in out.splitlines()]
+    return [event["cause"] for event in events if event["type"] == "prefix_broken"]
+
+
+def test_a_run_keeps_an_older_system_text_while_the_tools_are_the_same(
+    place: Place, scripted_server: StartServer
+):
+    server = scripted_server(*FIRST, "As I said, one.")
+    place.use(server.url)
+    rewritten(place, begun(place), older_words)
+    again = place.run("run", "--continue", "-p", "What is in it?", "--output", "jsonl")
+    assert again.code == 0, again.err
+    assert requests(server)[-1][0]["content"] == "The words of an older version."
+    assert breaks_in(again.out) == []
+
+
+def test_a_run_that_is_offered_other_tools_than_before_says_so(place: Place, scripted_server: StartServer):
+    def had_another_tool(record: dict[str, Any]) -> None:
+        older_words(record)
+        if record["type"] == "prompt_head":
+            record["tools"] = {"git__log": "0", **record["tools"]}
+
+    server = scripted_server(*FIRST, "As I said, one.", "Still one.")
+    place.use(server.url)
+    rewritten(place, begun(place), had_another_tool)
+    again = place.run("run", "--continue", "-p", "What is in it?", "--output", "jsonl")
+    assert again.code == 0, again.err
+    assert breaks_in(again.out) == ["other tools are offered than before by MCP servers: -git__log"]
+    assert "older version" not in str(requests(server)[-1][0]["content"])
+    once_more = place.run("run", "--continue", "-p", "Still?", "--output", "jsonl")
+    assert breaks_in(once_more.out) == []
 
 
 def test_a_run_can_go_on_in_a_copy(place: Place, scripted_server: StartServer):

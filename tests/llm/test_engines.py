@@ -51,6 +51,26 @@ async def test_acceptance_stays_absent_while_others_are_served(other_engine: Sta
     assert (stats.drafted, stats.draft_source, stats.acceptance_rate) == (0, "", None)
 
 
+async def test_template_is_told_its_arguments_with_each_request(other_engine: StartEngine, connect: Connect):
+    server = other_engine("vllm", "One.", "Two.")
+    client = asks(connect, server, template_arguments={"enable_thinking": False})
+    for _ in range(2):
+        await client.ask()
+    assert [body["chat_template_kwargs"] for body in server.bodies] == [{"enable_thinking": False}] * 2
+
+
+async def test_server_that_takes_no_template_arguments_is_asked_without(
+    other_engine: StartEngine, connect: Connect
+):
+    server = other_engine("vllm", "One.", "Two.", refused=("chat_template_kwargs",))
+    client = asks(connect, server, template_arguments={"enable_thinking": False})
+    items = await client.items()
+    assert reply_in(items).message.text == "One."
+    assert "chat_template_kwargs" in notices(items)[0]
+    await client.ask()
+    assert ["chat_template_kwargs" in body for body in server.bodies] == [True, False, False]
+
+
 async def test_engine_without_metrics_answers_all_the_same(other_engine: StartEngine, connect: Connect):
     server = other_engine("vllm", "One.", "Two.")
     client = asks(connect, server, metrics="vllm")

@@ -113,3 +113,20 @@ async def test_other_engines_say_it_in_words(
     reply = await client.ask()
     assert reply.stop_reason == "overflow", reply.error
     assert client.model.context_tokens == window
+
+
+async def test_a_request_is_counted_with_its_tools(scripted_server: StartServer, connect: Connect):
+    server = scripted_server("Fine.")
+    client = connect(server)
+    counted = await client.model.count_request(QUESTION)
+    await client.ask()
+    assert counted == server.chats[0].prompt_tokens
+    assert counted > await connect(server, NativeProtocol([])).model.count_request(QUESTION) + 50
+
+
+async def test_a_request_is_estimated_with_its_tools_where_no_server_counts(
+    other_engine: StartEngine, connect: Connect
+):
+    client = connect(other_engine("vllm", "Fine."))
+    bare = connect(other_engine("vllm", "Fine."), NativeProtocol([]))
+    assert await client.model.count_request(QUESTION) > await bare.model.count_request(QUESTION) + 50

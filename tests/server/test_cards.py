@@ -109,13 +109,16 @@ def test_template_of_gpt_oss_is_told_the_effort_for_the_reasoning_of_the_profile
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "remote"])
-def test_server_that_is_not_a_llama_server_of_ours_gets_nothing_it_would_have_to_be_started_with(
-    own: Path, engine: str
-):
+def test_server_that_is_not_a_llama_server_of_ours_gets_what_a_request_can_tell_it(own: Path, engine: str):
     url = 'url = "http://127.0.0.1:1"\n' if engine == "remote" else ""
-    (own / "mine.toml").write_text(f'engine = "{engine}"\n{url}model = "Qwen/Qwen3.6-27B"\n')
+    (own / "cards" / "mine.toml").write_text(
+        'reasoning = "off"\nreasoning_budget = 9\npreserve_reasoning = true\n[match]\nnames = ["mine"]\n'
+        "[template_arguments]\nwhere = 1\n[reasoning_arguments.off]\nreasoning_effort = 'low'\n"
+    )
+    (own / "mine.toml").write_text(f'engine = "{engine}"\n{url}model = "someone/Mine-27B"\n')
     profile = load_profile("mine", folders(own))
-    assert (profile.preserve_reasoning, profile.sampling.top_k) == (None, 20)
+    assert (profile.reasoning, profile.reasoning_budget, profile.preserve_reasoning) == ("off", None, True)
+    assert profile.template_arguments == {"where": 1, "reasoning_effort": "low"}
 
 
 def test_embedded_engine_gets_no_key_that_it_does_not_know(own: Path):

@@ -273,7 +273,7 @@ class Live:
 
     def _model(self, protocol: str) -> ChatModel:
         return ChatModel(
-            connection_to(self.endpoint),
+            connection_to(self.endpoint, self.serving.profile),
             protocol_named(protocol, built_in_tools()),
             context_tokens=self.endpoint.context_tokens,
             sampling=self.serving.profile.sampling.model_dump(exclude_none=True),
