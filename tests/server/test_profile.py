@@ -66,6 +66,7 @@ def test_draft_profile_differs_from_its_base_in_the_draft_only():
 def test_drafter_that_comes_along_is_the_file_that_its_profile_names():
     draft = load_profile("embedded-dflash", [SHIPPED]).model_files[1]
     found = draft.found_in(Path("no-folder"))
+    assert found is not None
     assert found == SHIPPED / "drafts" / draft.file
     assert hashlib.sha256(found.read_bytes()).hexdigest() == draft.sha256
 
