@@ -1,7 +1,7 @@
 """A bundled skill with a real model: what a person gets for a slash and a name.
 
-Whether the words are good is up to the model, so the smallest will do. That a turn with the skill comes to its
-end, and that nothing was changed for it, is not.
+Whether the words are good is up to the model, so the smallest will do. That a turn with the skill comes to
+its end, and that nothing was changed for it, is not.
 """
 
 import json
