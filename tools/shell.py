@@ -17,6 +17,7 @@ from tools._text.encodings import presentable
 from tools._text.paths import reason, shown
 
 if TYPE_CHECKING:
+    from agent.core.lifeline import Lifeline
     from tools._process.command import Command, Outcome
     from tools._process.jobs import Control, Job
 
@@ -46,7 +47,7 @@ class ShellTool:
         self.description = description_of(self.name)
         self._mark = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._commands = 0
-        self._background: set[int] = set()
+        self._background: dict[int, Lifeline | None] = {}
         self._jobs: dict[int, Job] = {}
         self._folder: Path | None = None
         self._workspace: Path | None = None
@@ -96,9 +97,13 @@ class ShellTool:
         from tools._process.group import end_all
 
         end_all({*self._background, *(job.leader for job in self._jobs.values())}, self._mark)
+        for lifeline in self._background.values():
+            if lifeline is not None:
+                lifeline.release()
         self._background.clear()
         for job in self._jobs.values():
             job.wait(_FIRST_LOOK_SECONDS)
+            job.let_go()
 
     def start_over(self) -> None:
         """A fresh attempt at the task begins in the workspace again, with nothing running."""
@@ -123,7 +128,7 @@ class ShellTool:
                 is_error=True,
             )
         if outcome.background:
-            self._background.add(outcome.leader)
+            self._background[outcome.leader] = outcome.lifeline
             text += "\n(a process goes on in the background)"
         moved = self._moved(outcome, context.workspace)
         remark = context.confinement.explanation(text) if outcome.returncode else ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from agent.core.confinement import Confinement, ConfinementError, Unconfined
+from agent.core.lifeline import MARK, Lifeline
 
 _DRAIN_SECONDS = 1.0
 _CHUNK_BYTES = 65536
@@ -108,28 +109,37 @@ async def run_shell(
     Raises:
         OSError: it cannot be started, as in a folder that is gone, or has to be confined and cannot be.
     """
-    process = await asyncio.create_subprocess_exec(
-        *await _confined(command, confinement or Unconfined()),
-        cwd=folder,
-        env=dict(environment),
-        stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
-        stdout=out.write_end,
-        stderr=(err or out).write_end,
-        start_new_session=True,
-    )
-    out.all_started()
-    if err is not None:
-        err.all_started()
-    code: int | None = None
+    words = await _confined(command, confinement or Unconfined())
+    mark = f"{os.getpid()}-{os.urandom(6).hex()}"
+    lifeline = Lifeline(mark)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            cwd=folder,
+            env={**environment, MARK: mark},
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
+            stdout=out.write_end,
+            stderr=(err or out).write_end,
+            start_new_session=True,
+        )
+        lifeline.hold(process.pid)
+        out.all_started()
+        if err is not None:
+            err.all_started()
+        return await _ended(process, seconds)
+    finally:
+        lifeline.release()
+
+
+async def _ended(process: asyncio.subprocess.Process, seconds: float) -> int | None:
     try:
         async with asyncio.timeout(seconds):
-            code = await process.wait()
+            return await process.wait()
     except TimeoutError:
-        code = None
+        return None
     finally:
         _kill_group(process.pid)
         await process.wait()
-    return code
 
 
 async def _confined(command: str, confinement: Confinement) -> Sequence[str]:

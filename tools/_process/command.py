@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools._process.environment import MARK, quiet_environment, telling_folder
+from agent.core.lifeline import MARK, Lifeline
+from tools._process.environment import quiet_environment, telling_folder
 from tools._process.group import end_group, is_alive
 from tools._process.pipe import PipeReader
 
@@ -29,7 +30,8 @@ class Command:
 class Outcome:
     """How a command ended. `leader` is its process id and the id of its process group.
 
-    `folder` is where its shell was in the end, None if it did not tell.
+    `folder` is where its shell was in the end, None if it did not tell. `lifeline` is that of what goes on in
+    the background, to be released when that has ended.
     """
 
     returncode: int
@@ -37,6 +39,7 @@ class Outcome:
     background: bool
     leader: int
     folder: Path | None = None
+    lifeline: Lifeline | None = None
 
 
 class NotStartedError(Exception):
@@ -60,13 +63,16 @@ async def run_command(command: Command, seconds: float, on_output: Callable[[byt
         NotStartedError: there is no such program or folder, or the arguments are impossible.
     """
     told, telling = os.pipe()
+    lifeline = Lifeline(command.mark)
     try:
         process, reading = await _started(command, telling)
     except BaseException:
         os.close(told)
+        lifeline.release()
         raise
     finally:
         os.close(telling)
+    lifeline.hold(process.pid)
     reader = PipeReader(reading, asyncio.get_running_loop(), on_output)
     ended = background = False
     try:
@@ -83,7 +89,10 @@ async def run_command(command: Command, seconds: float, on_output: Callable[[byt
     finally:
         reader.close(keep_open=background)
         folder = _told_folder(told)
-    return Outcome(process.returncode or 0, not ended, background, process.pid, folder)
+        if not background:
+            lifeline.release()
+    kept = lifeline if background else None
+    return Outcome(process.returncode or 0, not ended, background, process.pid, folder, kept)
 
 
 async def _started(command: Command, telling: int) -> tuple[asyncio.subprocess.Process, int]:

@@ -4,8 +4,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-MARK = "AGENT_COMMAND"
-"""Variable that tells which command a process was started by, wherever it has moved to."""
 FOLDER_SCRIPT = Path(__file__).with_name("folder.bash")
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from agent.core.lifeline import MARK, Lifeline
 from tools._process.command import Command, NotStartedError
-from tools._process.environment import MARK, quiet_environment
+from tools._process.environment import quiet_environment
 from tools._process.group import is_alive
 from tools._process.output import CommandOutput
 
@@ -65,7 +66,13 @@ class Job:
         self._output = CommandOutput(spill_folder, lambda text: None, always_kept=True)
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._process = _start(command)
+        self._lifeline = Lifeline(command.mark)
+        try:
+            self._process = _start(command)
+        except NotStartedError:
+            self._lifeline.release()
+            raise
+        self._lifeline.hold(self.leader)
         threading.Thread(target=self._read, name=f"job {number}", daemon=True).start()
 
     @property
@@ -93,6 +100,10 @@ class Job:
         """Blocks until it has ended and all of its output is read, or the seconds are over."""
         return self._ended.wait(seconds)
 
+    def let_go(self) -> None:
+        """For when nothing of it is left."""
+        self._lifeline.release()
+
     def news(self) -> str:
         """What it has printed since the last time."""
         with self._lock:
@@ -111,6 +122,8 @@ class Job:
         self._process.wait()
         with self._lock:
             self._output.close()
+        if not is_alive(self.leader):
+            self._lifeline.release()
         self._ended.set()
 
 
