@@ -1,8 +1,8 @@
-"""What stands where on a screen, and what is set apart there, compared with an SVG that somebody looked at and kept.
+"""What stands where on a screen, and what is set apart there, compared with a picture that was kept.
 
-`AGENT_UPDATE_PICTURES=1 pytest tests/ui/test_pictures.py` writes them anew; look at them in a browser before they are
-committed. What is compared are the words, their places, and where one way of drawing them ends and the next begins. The
-colours themselves are not: another release of Textual may mix them another way, which is no defect of ours.
+`AGENT_UPDATE_PICTURES=1 pytest tests/ui/test_pictures.py` writes them anew; look at them in a browser before
+they are committed. What is compared are the words, their places, and where one way of drawing them ends and
+the next begins. The colours are not: another release of Textual may mix them another way, no defect of ours.
 """
 
 import html
@@ -57,7 +57,7 @@ def slim(svg: str) -> str:
 
 
 def compare(app: AgentApp, name: str, folder: Path) -> None:
-    """Raises AssertionError when the screen differs from the picture of that name. `folder` takes the new one."""
+    """Raises AssertionError when the screen differs from the picture of that name. `folder` takes it."""
     svg = slim(app.export_screenshot(title="agent"))
     path = FOLDER / f"{name}.svg"
     if os.environ.get("AGENT_UPDATE_PICTURES"):
