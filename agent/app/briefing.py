@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from agent.core.briefing import AttachedFile, first_message
 from agent.core.verifier import Verdict
 from agent.headless.task import Task
-from agent.repo.files import find_mentioned_files, list_files
+from agent.repo.files import FileNames, find_mentioned_files, list_files
 
 # Shares of the context window. A small repository is shown whole where the task names no file.
 _ATTACHED_SHARE = 0.35
@@ -44,9 +44,10 @@ def gather(
     Args:
         may_read: whether the permissions let a file be read; what they do not is not shown.
     """
-    listing = list_files(workspace, _LISTED_FILES)
-    named = find_mentioned_files(task.text, workspace)
-    shown = list(dict.fromkeys([*named, *find_mentioned_files(task.check or "", workspace)]))
+    names = FileNames(workspace)
+    named = find_mentioned_files(task.text, workspace, names)
+    shown = list(dict.fromkeys([*named, *find_mentioned_files(task.check or "", workspace, names)]))
+    listing = list_files(workspace, _LISTED_FILES, names)  # last, as the others may have asked for more
     if all(is_reference(path.name) for path in shown) and len(listing) <= _SMALL_REPOSITORY_FILES:
         shown += [workspace / name for name in listing if not name.startswith(".")]
     budget = int(context_tokens * _ATTACHED_SHARE * _CHARACTERS_PER_TOKEN) or _UNKNOWN_WINDOW_CHARACTERS

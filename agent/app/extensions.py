@@ -24,7 +24,7 @@ from agent.edits.runner import EditRunner
 from agent.hooks.runner import HookRunner
 from agent.hooks.spec import HOOK_EVENTS, specs_from
 from agent.permissions.rules import Rules, parse_rules
-from agent.repo.files import find_mentioned_files, list_files
+from agent.repo.files import FileNames, find_mentioned_files, list_files
 from agent.repo.instructions import Instructions, budget_for, find_instructions
 from agent.resources import config_folder, skills_folder
 from agent.skills.commands import FoundCommands, command_folders, find_commands
@@ -194,11 +194,13 @@ def _look_at_all(workspace: Path) -> tuple[Found, frozenset[str]]:
 def _instructions(
     workspace: Path, request: str, context_tokens: int, listing: Sequence[str] | None
 ) -> Instructions:
+    is_whole = listing is not None and len(listing) < _LISTED_FILES
+    names = FileNames(workspace, listing if is_whole else None)
     return find_instructions(
         workspace,
         find_project_root(workspace),
         budget=budget_for(context_tokens),
         personal=config_folder(),
-        mentioned=find_mentioned_files(request, workspace),
-        listing=list_files(workspace, _LISTED_FILES) if listing is None else listing,
+        mentioned=find_mentioned_files(request, workspace, names),
+        listing=list_files(workspace, _LISTED_FILES, names) if listing is None else listing,
     )

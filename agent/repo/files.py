@@ -5,7 +5,7 @@ Both functions may wait for a git process; call them from a worker thread where 
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from agent.repo.git import list_repo_files
@@ -43,16 +43,35 @@ Ignores = Callable[[str, bool], bool]
 """Whether a path (from the root, with `/`) is ignored; the second argument says that it is a folder."""
 
 
-def list_files(root: Path, limit: int = MOST_ENTRIES) -> list[str]:
+class FileNames:
+    """The files below a folder, asked for once for several questions that follow on each other at once.
+
+    `known` are the names of all of them, where they were found out just before.
+    """
+
+    def __init__(self, root: Path, known: Sequence[str] | None = None) -> None:
+        self._root = root
+        self._limit = 0 if known is None else MOST_ENTRIES
+        self._names = list(known or ())
+
+    def first(self, limit: int) -> list[str]:
+        """Up to `limit` of them; some may be deleted, or submodules. May wait for a git process."""
+        if limit > self._limit:
+            self._names, self._limit = _names(self._root, limit), limit
+        return self._names[:limit]
+
+
+def list_files(root: Path, limit: int = MOST_ENTRIES, names: FileNames | None = None) -> list[str]:
     """Up to `limit` files below `root` that are not ignored, sorted, by their name from there with `/`.
 
     In a repository git decides, elsewhere the `.gitignore` files do. Links are listed, not followed. Looks
     at no more than 20 times `limit` entries.
     """
-    return sorted(name for name in _names(root, limit) if _is_listable(root / name))
+    found = (names or FileNames(root)).first(limit)
+    return sorted(name for name in found if _is_listable(root / name))
 
 
-def find_mentioned_files(text: str, root: Path) -> list[Path]:
+def find_mentioned_files(text: str, root: Path, names: FileNames | None = None) -> list[Path]:
     """Files below `root` that `text` names, in order of first mention, at most 20, as absolute paths.
 
     Understood are paths from `root`, absolute paths, the end of a path or a bare name where only one file
@@ -61,6 +80,7 @@ def find_mentioned_files(text: str, root: Path) -> list[Path]:
     64 KiB, and anything outside of `root`.
     """
     root = root.resolve()
+    names = names or FileNames(root)
     by_end: dict[str, list[str]] | None = None
     found: dict[Path, None] = {}
     for candidate, quoted in _candidates(text):
@@ -69,7 +89,7 @@ def find_mentioned_files(text: str, root: Path) -> list[Path]:
         path = _direct(root, candidate)
         if path is None and not candidate.startswith(("/", "..", "~")):
             if by_end is None:
-                by_end = _index_by_name(_names(root, MOST_ENTRIES))
+                by_end = _index_by_name(names.first(MOST_ENTRIES))
             path = _by_unique_end(root, candidate, by_end)
         if path is not None and path not in found and _is_readable_text(path):
             found[path] = None
