@@ -6,6 +6,7 @@ for a certain one of them.
 
 import json
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -80,12 +81,14 @@ def test_escape_ends_a_reply_and_frees_the_slot(small: Place, terminal: OpenTerm
 
 
 def test_a_whole_turn_ends_with_the_figures_of_the_server(small: Place, terminal: OpenTerminal):
+    small.variables["AGENT_PROFILE"] = "embedded-dflash"
     screen = terminal("--mode", "plan", size=(200, 60))
     begin(screen, "Say good morning.")
     screen.until(lambda: endings(small), patience=START_SECONDS)
     screen.until(lambda: "of model time" in " ".join(screen.text.split()))
     units = ("prefill", "tok/s", "cached", "context")
     screen.until(lambda: "~" not in screen.rows[-1] and all(unit in screen.rows[-1] for unit in units))
+    screen.until(lambda: re.search(r"accepted \d+ %( · | ×)\d\.\d", screen.rows[-1]))
 
 
 def test_a_killed_program_goes_on_with_the_same_server(small: Place, terminal: OpenTerminal):
