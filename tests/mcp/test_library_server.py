@@ -19,6 +19,7 @@ from tests.mcp.conftest import PoolOf, until
 
 SERVER = Path(__file__).parents[1] / "fakes" / "mcp_library_server.py"
 PATHS = {"streamable-http": "mcp", "sse": "sse"}
+PORT_TRIALS = 5
 Serve = Callable[[str], Coroutine[Any, Any, ServerSpec]]
 
 
@@ -37,6 +38,17 @@ async def answers(port: int) -> bool:
     return False
 
 
+async def is_up(process: asyncio.subprocess.Process, port: int) -> bool:
+    """Waits until it serves; false once it has ended."""
+    for _ in range(600):
+        if process.returncode is not None:
+            return False
+        if await answers(port):
+            return True
+        await asyncio.sleep(0.1)
+    return False
+
+
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
     """Starts a server for a transport, and gives how it is reached."""
@@ -45,22 +57,23 @@ async def serve() -> AsyncIterator[Serve]:
     async def start(kind: str) -> ServerSpec:
         if kind == "stdio":
             return parse_server("one", {"command": sys.executable, "args": [str(SERVER), kind]}, "a test")
-        port = free_port()
-        processes.append(
-            await asyncio.create_subprocess_exec(
-                *(sys.executable, str(SERVER), kind, str(port)), stderr=asyncio.subprocess.DEVNULL
+        # It cannot choose its port itself, and what was free a moment ago may be another test's by now.
+        for _ in range(PORT_TRIALS):
+            port = free_port()
+            processes.append(
+                await asyncio.create_subprocess_exec(
+                    *(sys.executable, str(SERVER), kind, str(port)), stderr=asyncio.subprocess.DEVNULL
+                )
             )
-        )
-        for _ in range(600):
-            if await answers(port):
+            if await is_up(processes[-1], port):
                 break
-            await asyncio.sleep(0.1)
         table = {"url": f"http://127.0.0.1:{port}/{PATHS[kind]}", "type": "sse" if kind == "sse" else "http"}
         return parse_server("one", table, "a test")
 
     yield start
     for process in processes:
-        process.kill()
+        with suppress(ProcessLookupError):
+            process.kill()
         await process.wait()
 
 
