@@ -127,15 +127,20 @@ def _kept(workspace: Path, git: GitFolders) -> Iterable[Path]:
 
 def _programs(environment: Mapping[str, str]) -> Iterable[Path]:
     """Folders of programs that lie in a temporary folder would vanish with it."""
+    folders = temporary_folders()
     for name in ("PATH", "VIRTUAL_ENV"):
         for part in environment.get(name, "").split(os.pathsep):
-            if part and part.startswith("/") and is_temporary(Path(os.path.realpath(part))):
+            if part.startswith("/") and _is_below(Path(os.path.realpath(part)), folders):
                 yield Path(part)
 
 
 def is_temporary(path: Path) -> bool:
     """Whether a real path lies in a folder that everybody may write to, but is not such a folder itself."""
-    return any(folder in path.parents for folder in temporary_folders())
+    return _is_below(path, temporary_folders())
+
+
+def _is_below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(folder in path.parents for folder in folders)
 
 
 def temporary_folders() -> tuple[Path, ...]:
@@ -161,6 +166,9 @@ def _real(paths: Iterable[Path]) -> tuple[Path, ...]:
     """Those that exist, resolved, each once."""
     found: dict[Path, None] = {}
     for path in paths:
+        # Most secrets are not there, and resolving a path takes long. A way back may lead to what is.
+        if not os.path.lexists(path) and ".." not in path.parts:
+            continue
         try:
             real = Path(os.path.realpath(path))
             if real.is_absolute() and os.path.lexists(real):
