@@ -59,13 +59,15 @@ test-server: env
 demo: model ## let the agent fix a real bug in a copy of examples/first-fix
 	@$(IN_ENV) sh examples/demo.sh
 
-# Each part runs even if one before it failed; the last line is pytest's summary, with the number of failures.
+# Each part runs even if one before it failed. The end is pytest's summary with the number of failures, and below it
+# whatever else failed.
 test: env ## set up everything, check the code, run all tests
-	@$(IN_ENV) status=0; \
-	$(MAKE) --no-print-directory lint types || status=1; \
-	$(MAKE) --no-print-directory test-models || status=1; \
-	$(MAKE) --no-print-directory test-server || status=1; \
+	@$(IN_ENV) status=0; failed=; \
+	for part in lint types test-models test-server; do \
+		$(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
+	done; \
 	python -m pytest -n $(WORKERS) || status=1; \
+	test -z "$$failed" || { echo "make: failed before the tests, see above:$$failed" >&2; status=1; }; \
 	exit $$status
 
 test-quick: env ## only the tests that need no model and little time

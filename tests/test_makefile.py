@@ -1,4 +1,4 @@
-"""What `make` installs for which target; stand-ins for uv and `agent` write down how they were called."""
+"""What `make` installs and runs for which target; stand-ins for the programs write down how they were called."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copy2(ROOT / name, tmp_path)
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("uv", "agent"):
-        script = f'#!/bin/sh\nmkdir -p .venv\necho "{name} $*" >>calls\n'
+    for name in ("uv", "agent", "ruff", "pyright", "python"):
+        script = f'#!/bin/sh\nmkdir -p .venv\necho "{name} $*" >>calls\n[ "$FAILING" != {name} ]\n'
         (programs / name).write_text(script, encoding="utf-8")
         (programs / name).chmod(0o755)
     return tmp_path
@@ -38,6 +38,38 @@ def make(checkout: Path, target: str) -> list[str]:
     )
     called = calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
     return [call.split()[-1] for call in called if call.startswith("uv pip install")]
+
+
+def make_test(checkout: Path, failing: str) -> tuple[int, str, bool]:
+    """Status, the last line that is not make's own, and whether the tests ran; `failing` names a program."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", "test"],
+        cwd=checkout,
+        env={**kept, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "FAILING": failing},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    said = [line for line in done.stderr.splitlines() if "***" not in line]
+    called = (checkout / "calls").read_text(encoding="utf-8")
+    return done.returncode, said[-1] if said else "", "python -m pytest -n " in called
+
+
+def test_all_that_is_right_ends_with_the_tests(checkout: Path):
+    assert make_test(checkout, "") == (0, "", True)
+
+
+def test_tests_that_fail_are_a_failure(checkout: Path):
+    assert make_test(checkout, "python") == (2, "", True)
+
+
+@pytest.mark.parametrize(
+    ("program", "parts"), [("ruff", "lint"), ("pyright", "types"), ("agent", "test-models test-server")]
+)
+def test_what_fails_before_the_tests_is_told_after_them(checkout: Path, program: str, parts: str):
+    said = f"make: failed before the tests, see above: {parts}"
+    assert make_test(checkout, program) == (2, said, True)
 
 
 def test_the_model_of_the_demo_needs_no_tools_of_development(checkout: Path):
