@@ -1,4 +1,4 @@
-"""What `make` installs and runs for which target; stand-ins for the programs write down how they were called."""
+"""What `make` installs and runs for which target; stand-ins for programs write down how they were called."""
 
 import os
 import shutil
