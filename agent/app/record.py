@@ -12,6 +12,7 @@ from agent.core.messages import Message, SystemMessage
 from agent.core.turn import Conversation
 from agent.resources import state_folder
 from agent.session.catalogue import find_session, remove_session, session_folders, summarise
+from agent.session.forked import with_own_pictures
 from agent.session.formats import messages_from_events, require_known_format
 from agent.session.ledger import SessionLedger
 from agent.session.marks import marks_in, summed_up, summed_up_in
@@ -160,14 +161,27 @@ def open_store(
     try:
         old = _events_of(folder)
         if fork:
-            for record in old:
-                store.append(record)
+            old = _copied(old, folder, store)
         else:
             recover_held(folder, workspace)
         return store, old
     except BaseException:
         store.close()
         raise
+
+
+def _copied(old: tuple[Record, ...], folder: Path, store: SessionStore) -> tuple[Record, ...]:
+    """Writes the records of a session into its copy, which leaves nothing behind where that fails."""
+    try:
+        copied = with_own_pictures(old, store.folder)
+    except OSError as error:
+        store.close()
+        remove_session(store.folder)
+        reason = error.strerror or str(error)
+        raise UsageError(f"the images of session {folder.name} cannot be copied: {reason}") from error
+    for record in copied:
+        store.append(record)
+    return copied
 
 
 def fork_of(workspace: Path, resume: str) -> str:

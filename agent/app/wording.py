@@ -15,6 +15,7 @@ from agent.core.events import PrefixBroken
 from agent.core.inbox import Said
 from agent.core.messages import UserMessage
 from agent.repo.files import list_files
+from agent.session.forked import PICTURES_NAME
 
 _CHARACTERS_PER_TOKEN = 3
 # Shares of the context window, and what takes their place where its size is not known.
@@ -59,7 +60,7 @@ async def _worded(live: LiveSession, text: str) -> Said:
     engine = live.keeper.engine
     window = engine.model.context_tokens if engine else 0
     free = int(max(0, window - live.used_tokens) * _ATTACHED_SHARE) * _CHARACTERS_PER_TOKEN
-    shelf = PictureShelf(live.record.store.folder / "pictures", lambda: why_blind(live))
+    shelf = PictureShelf(live.record.store.folder / PICTURES_NAME, lambda: why_blind(live))
     attacher = Attacher(
         workspace=live.workspace,
         gate=live.gate,

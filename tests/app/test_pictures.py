@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 
 from agent.app.pictures import MOST_BYTES, Refused, keep_picture
+from agent.app.record import fork_of
 from agent.core.messages import Picture
+from agent.session.catalogue import remove_session
 from tests.app.talk import extends, messages_of, records_in, talking
 from tests.conftest import StartServer
 from tests.fakes.script import call
@@ -62,6 +64,38 @@ async def test_a_resumed_session_sends_the_same_image(
     assert extends(*messages_of(server))
     assert URL in json.dumps(messages_of(server)[1])
     assert "base64" not in json.dumps(records_in(homes / "state"))
+
+
+async def test_a_copy_of_a_session_has_its_images_when_the_first_one_is_deleted(
+    scripted_server: StartServer, work: Path, homes: Path
+):
+    (work / "shot.png").write_bytes(PNG)
+    server = scripted_server("A button.", "Still.", vision=True)
+    async with talking(work, server) as talk:
+        await talk.turn("what is on @shot.png ?")
+        first = talk.session.facts.session_id
+    copy = fork_of(work, first)
+    [folder] = (homes / "state").glob(f"sessions/*/{first}")
+    remove_session(folder)
+    async with talking(work, server, resume=copy) as talk:
+        await talk.turn("and now?")
+    assert extends(*messages_of(server))
+    assert URL in json.dumps(messages_of(server)[1])
+
+
+async def test_a_copy_that_a_person_goes_on_with_has_its_images_too(
+    scripted_server: StartServer, work: Path, homes: Path
+):
+    (work / "shot.png").write_bytes(PNG)
+    server = scripted_server("A button.", "Still.", vision=True)
+    async with talking(work, server) as talk:
+        await talk.turn("what is on @shot.png ?")
+        first = talk.session.facts.session_id
+    async with talking(work, server, resume=first, fork=True) as talk:
+        [folder] = (homes / "state").glob(f"sessions/*/{first}")
+        remove_session(folder)
+        await talk.turn("and now?")
+    assert URL in json.dumps(messages_of(server)[1])
 
 
 async def test_a_model_that_cannot_see_takes_over_with_words_instead(

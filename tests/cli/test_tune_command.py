@@ -86,6 +86,7 @@ def furnished(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     """Folders of their own with the profile `mine` and its model."""
     for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
         patch.setenv(f"AGENT_{kind}_HOME", str(folder / kind.lower()))
+    patch.delenv("AGENT_MODELS_FOLDER", raising=False)  # of whoever runs the tests
     patch.chdir(folder)
     (folder / "data" / "models").mkdir(parents=True)
     write_model(folder / "data" / "models" / "target.gguf")
