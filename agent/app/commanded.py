@@ -6,6 +6,7 @@ held (`session.held`). After the command what differs becomes the session's. Not
 those beyond the bounds, and other repositories inside of this one; the person is told.
 """
 
+import stat
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from agent.session.held import (
     Bounds,
     HeldFiles,
     Holding,
+    Signature,
     drop_held,
     load_note,
     signature_of,
@@ -49,7 +51,7 @@ class Before:
     """The workspace before a command. `place` is None outside of a repository.
 
     `modes` are those of tracked files, as far as there are not too many; `gone` are tracked files that were
-    deleted already.
+    deleted already, `left_out` those that a sparse checkout has not.
     """
 
     place: TreePlace | None
@@ -58,6 +60,7 @@ class Before:
     ignored: frozenset[str] = frozenset()
     nested: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
 
 
 class CommandWatch:
@@ -124,18 +127,20 @@ class CommandWatch:
         if not copy_index(place, self._held.index):
             self._tell("undo will not cover what commands change: git's index cannot be read")
             return None
-        found, keys = look_at_all(place, self._held.index)
+        found, tracked = look_at_all(place, self._held.index)
         if isinstance(found, str):
             self._tell(f"undo will not cover what commands change: {found}")
             return None
         dirty = self._ours([entry.key for entry in found.entries])
-        holding = self._held.hold(dirty)
+        hidden = self._ours(tracked.hidden)
+        holding = self._held.hold([*dirty, *hidden])
         gone = tuple(key for key in dirty if key not in holding.signatures)
-        modes = _modes(self._workspace, keys) if len(keys) <= MOST_FILES else {}
+        left_out = frozenset(hidden) - holding.signatures.keys() - set(gone)
+        modes = _modes(self._workspace, tracked.keys) if len(tracked.keys) <= MOST_FILES else {}
         unusual = {key: mode for key, mode in modes.items() if mode not in (0o644, 0o755)}
         states = holding.states | dict.fromkeys(gone, ABSENT)
         self._held.write_note(states, unusual, has_index=True)
-        return Before(place, holding, modes, found.ignored, found.nested, gone)
+        return Before(place, holding, modes, found.ignored, found.nested, gone, left_out)
 
     def _noted_outside(self) -> Before | None:
         keys = walk_keys(self._workspace, MOST_FILES)
@@ -156,16 +161,22 @@ class CommandWatch:
                 lost[key] = before.holding.left[key]
             elif key in before.holding.states:
                 changed[key] = before.holding.states[key]
+        problem: AgentError | None = None
         if before.place is None:
             present = walk_keys(self._workspace, MOST_FILES)
             changed |= dict.fromkeys(self._new(before, present or ()), ABSENT)
         else:
-            changed |= self._changed_in_repository(before, before.place)
+            try:
+                changed |= self._changed_in_repository(before, before.place)
+            except AgentError as error:
+                problem = error
         if len(changed) > MOST_ADOPTED:
             self._tell(f"undo will not cover this command, which changed {len(changed):,} files")
             return
         self._adopt(before, changed, lost)
         self._tell_lost(lost)
+        if problem is not None:
+            raise problem
 
     def _changed_in_repository(self, before: Before, place: TreePlace) -> dict[str, FileState | TreeEntry]:
         found = look(place, self._held.index)
@@ -177,7 +188,7 @@ class CommandWatch:
         held = {*before.holding.signatures, *before.gone}
         for entry in found.entries:
             if not entry.untracked and entry.differs and entry.key not in held:
-                changed[entry.key] = entry
+                changed[entry.key] = ABSENT if entry.key in before.left_out else entry
         untracked = [entry.key for entry in found.entries if entry.untracked]
         changed |= dict.fromkeys(self._new(before, untracked), ABSENT)
         for key, mode in before.modes.items():
@@ -190,7 +201,9 @@ class CommandWatch:
     def _new(self, before: Before, keys: Iterable[str]) -> list[str]:
         """Files that were not there before. One that was ignored may have been."""
         known = {*before.holding.signatures, *before.modes, *before.gone}
-        return [key for key in self._ours(keys) if key not in known and not is_below(key, before.ignored)]
+        new = [key for key in self._ours(keys) if key not in known and not is_below(key, before.ignored)]
+        # Pipes and sockets hold nothing, and belong to programs that may still be running.
+        return [key for key in new if _is_file_or_link(signature_of(self._workspace / key))]
 
     def _adopt(self, before: Before, changed: dict[str, FileState | TreeEntry], lost: dict[str, str]) -> None:
         from_git = {key: one for key, one in changed.items() if isinstance(one, TreeEntry)}
@@ -279,6 +292,10 @@ def _state_in_git(
         return FileState("link", data.decode("utf-8", "surrogateescape"))
     mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
     return FileState("file", held.contents.add(data), mode)
+
+
+def _is_file_or_link(signature: Signature | None) -> bool:
+    return signature is not None and (stat.S_ISREG(signature.mode) or stat.S_ISLNK(signature.mode))
 
 
 def _modes(workspace: Path, keys: Iterable[str]) -> dict[str, int]:

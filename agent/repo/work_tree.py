@@ -72,6 +72,15 @@ class TreeLook:
     nested: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TrackedFiles:
+    """Names of tracked files. `hidden` are those of them at which git was told not to look (assume-unchanged,
+    skip-worktree): people do that to files which they change for themselves, and no status shows it."""
+
+    keys: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
 def tree_place(workspace: Path) -> TreePlace | None:
     """Where `workspace` (resolved) is in a repository; None where it is in none that can be asked."""
     state = locate(workspace, os.environ)
@@ -157,17 +166,22 @@ def look(place: TreePlace, index: Path, *, with_ignored: bool = False) -> TreeLo
     return _parsed(place, answer.output) if answer.code == 0 else answer.first_error
 
 
-def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, list[str]]:
-    """A look with what is ignored, and the names of all tracked files; both are asked for at once.
+def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, TrackedFiles]:
+    """A look with what is ignored, and all tracked files; both are asked for at once.
 
     There are no names where git cannot tell them.
     """
-    names = ["ls-files", "-z", "--cached", "--deduplicate"]
+    names = ["ls-files", "-z", "--cached", "-v"]
     with asking(place.workspace, names, environment=_environment(index)) as listing:
         found = look(place, index, with_ignored=True)
         answer = listing.answer(seconds=_SECONDS)
-    keys = [os.fsdecode(name) for name in answer.output.split(b"\0") if name] if answer.code == 0 else []
-    return found, keys
+    return found, _tracked(answer.output if answer.code == 0 else b"")
+
+
+def _tracked(listing: bytes) -> TrackedFiles:
+    # A conflict has up to three lines for one name.
+    tags = {os.fsdecode(line[2:]): line[:1] for line in listing.split(b"\0") if line}
+    return TrackedFiles(tuple(tags), tuple(key for key, tag in tags.items() if tag == b"S" or tag.islower()))
 
 
 def original_bytes(

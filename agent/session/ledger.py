@@ -140,7 +140,8 @@ class SessionLedger:
             if present == file.original or file.foreign or present != file.result:
                 continue
             try:
-                self._kept.contents.keep(path)  # nothing is lost, not even a failed attempt
+                if present.kind == "file":
+                    self._kept.contents.keep(path)  # nothing is lost, not even a failed attempt
                 path.parent.mkdir(parents=True, exist_ok=True)
                 put_back(file.original, path, self._kept.contents)
             except OSError as error:

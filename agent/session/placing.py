@@ -17,7 +17,13 @@ def put_back(state: FileState, destination: Path, contents: ContentStore) -> Non
     if state == ABSENT:
         destination.unlink(missing_ok=True)
     else:
-        prepared(state, destination, contents).replace(destination)
+        ready = prepared(state, destination, contents)
+        try:
+            make_way(destination)
+            ready.replace(destination)
+        except OSError:
+            remove_own(ready)
+            raise
 
 
 def prepared(
@@ -61,6 +67,15 @@ def remove_if_empty(folder: Path) -> None:
         folder.rmdir()
     except OSError:
         return
+
+
+def make_way(destination: Path) -> bool:
+    """Deletes a folder where a file shall be, if nothing but folders is in it. Whether no folder is there."""
+    if not destination.is_dir() or destination.is_symlink():
+        return True
+    for folder, _, _ in os.walk(destination, topdown=False):
+        remove_if_empty(Path(folder))
+    return not destination.is_dir()
 
 
 def remove_own(path: Path) -> None:

@@ -186,7 +186,8 @@ class ContentStore:
         return self._write_in(data)
 
     def _copy_in(self, path: Path | str) -> str:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # A link or a pipe that has taken its place since is neither followed nor waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             # No larger buffer than needed: the memory for it takes longer than reading.
             size = os.fstat(descriptor).st_size

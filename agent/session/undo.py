@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.core.errors import AgentError, UsageError
 from agent.session.catalogue import find_session, remove_session, session_folders
 from agent.session.kept import KeptFiles, contents_of, load_kept
-from agent.session.placing import prepared, put_back, remove_if_empty, remove_own
+from agent.session.placing import make_way, prepared, put_back, remove_if_empty, remove_own
 from agent.session.states import (
     ABSENT,
     ContentStore,
@@ -186,11 +186,13 @@ def _stage(plan: UndoPlan, kept: KeptFiles, progress: _Progress) -> None:
     """Keeps what is there and writes what shall be there under other names, before anything changes."""
     contents = contents_of(plan.session)
     for step in plan.steps:
-        present = ABSENT if step.present == ABSENT else kept.contents.keep(plan.workspace / step.path)
+        # A pipe or a socket has no bytes to be kept.
+        has_bytes = step.present.kind == "file"
+        destination = plan.workspace / step.path
+        present = kept.contents.keep(destination) if has_bytes else state_below(plan.workspace, step.path)
         if present != step.present:
             raise _being_changed(plan, step)
         kept.adopt(step.path, present, kept.missing_folders(step.path), kept.contents)
-        destination = plan.workspace / step.path
         if step.original == ABSENT:
             progress.staged.append(_Staged(step, None))
             continue
@@ -216,11 +218,18 @@ def _put_in_place(plan: UndoPlan, kept: KeptFiles, progress: _Progress, replace:
                 remove_if_empty(plan.workspace / folder)
         else:
             _make_folders(destination.parent, progress)
+            if not make_way(destination):
+                raise _hindered(plan, staged.step)
             replace(staged.ready, destination)
 
 
 def _being_changed(plan: UndoPlan, step: UndoStep) -> UndoRefusedError:
     return UndoRefusedError(plan.session.name, [(step.path, "is being changed right now")], "try again")
+
+
+def _hindered(plan: UndoPlan, step: UndoStep) -> UndoRefusedError:
+    reason = "a folder with something in it is in its place now"
+    return UndoRefusedError(plan.session.name, [(step.path, reason)], "move the folder away and try again")
 
 
 def _take_back(workspace: Path, kept: KeptFiles, progress: _Progress) -> bool:
@@ -257,6 +266,8 @@ def _conflict(path: str, kept: KeptFile, present: FileState, contents: ContentSt
         return "the session ended before it noted its change"
     if present != kept.result:
         return difference(present, kept.result)
+    if kept.original.kind == "other":
+        return "it was no regular file"
     if kept.original.kind == "file" and not contents.path_of(kept.original.content).is_file():
         return f"its original is missing from {contents.folder}"
     return ""

@@ -280,3 +280,73 @@ def test_a_clean_file_that_is_too_large_to_be_kept_is_named(workspace: Path, sta
     ]
     session.undo()
     assert (workspace / "clean.txt").read_bytes() == b"clean\n"
+
+
+@pytest.mark.parametrize("switch", ["--skip-worktree", "--assume-unchanged"])
+@pytest.mark.parametrize("command", ["echo x > clean.txt", "rm clean.txt", "rm clean.txt; mkdir clean.txt"])
+def test_work_that_git_was_told_not_to_look_at_comes_back(
+    workspace: Path, state: Path, switch: str, command: str
+) -> None:
+    shell(workspace, f"git update-index {switch} clean.txt")
+    (workspace / "clean.txt").write_bytes(b"for this machine only\n")
+    session = Session(state, workspace)
+    session.run(command)
+    session.undo()
+    assert (workspace / "clean.txt").read_bytes() == b"for this machine only\n"
+
+
+def test_empty_folders_in_the_place_of_a_file_make_way(workspace: Path, state: Path) -> None:
+    before = without_git(workspace)
+    session = Session(state, workspace)
+    session.run("rm clean.txt dirty.txt; mkdir -p clean.txt/a/b dirty.txt")
+    session.undo()
+    assert without_git(workspace) == before
+
+
+def test_a_folder_with_work_in_it_in_the_place_of_a_file_stays_and_is_named(
+    workspace: Path, state: Path
+) -> None:
+    session = Session(state, workspace)
+    session.run("rm clean.txt; echo x > dirty.txt; mkdir clean.txt")
+    (workspace / "clean.txt" / "mine").write_bytes(b"mine")
+    before = without_git(workspace)
+    with pytest.raises(AgentError, match=r"clean\.txt: a folder with something in it is in its place now"):
+        session.undo()
+    assert without_git(workspace) == before
+
+
+def test_a_file_that_a_sparse_checkout_has_not_is_gone_again(workspace: Path, state: Path) -> None:
+    shell(workspace, "git stash -q -u; git sparse-checkout set --no-cone '/*' '!/src/'")
+    session = Session(state, workspace)
+    session.run("mkdir -p src/deep; echo x > src/deep/a.py")
+    session.undo()
+    assert not (workspace / "src" / "deep" / "a.py").exists()
+
+
+def test_a_pipe_in_the_place_of_a_file_does_not_hinder_undo(workspace: Path, state: Path) -> None:
+    before = without_git(workspace)
+    session = Session(state, workspace)
+    session.run("rm clean.txt; mkfifo clean.txt; echo x > dirty.txt")
+    session.undo()
+    assert without_git(workspace) == before
+
+
+def test_a_pipe_that_a_program_left_does_not_hinder_undo(tmp_path: Path, state: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"a")
+    session = Session(state, folder)
+    session.run("mkfifo pipe; echo x > a.txt")
+    session.undo()
+    assert (folder / "a.txt").read_bytes() == b"a"
+    assert (folder / "pipe").is_fifo()
+
+
+def test_a_command_that_deletes_the_repository_costs_no_work_that_was_not_committed(
+    workspace: Path, state: Path
+) -> None:
+    session = Session(state, workspace)
+    session.run("echo x > dirty.txt; rm new.txt; rm -rf .git")
+    session.undo()
+    assert (workspace / "dirty.txt").read_bytes() == b"dirty\0\xff"
+    assert (workspace / "new.txt").read_bytes() == b"untracked"
