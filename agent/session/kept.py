@@ -3,7 +3,7 @@
 The folder holds contents under their sha256 and `index.jsonl`, which only grows. Four kinds of lines:
 `keep` (a file before its first change), `result` (the same file after a change of the session),
 `foreign` (somebody else changed it between two changes of the session) and `turn` (what the files kept so
-far are when a turn begins). The bytes are on disk before their line is, and the line before the change it
+far are when a turn begins). The bytes are written before their line is, and the line before the change it
 precedes, so a kill at any point loses nothing.
 """
 
