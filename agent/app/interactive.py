@@ -84,6 +84,7 @@ class InteractiveSession:
             is_running=live.is_running,
             server=live.server_state,
             waits_for=live.moment.waits_for,
+            pieces=live.moment.pieces,
         )
 
     def events(self) -> AsyncIterator[Event]:

@@ -35,7 +35,8 @@ class SessionFacts:
     """What is known of a session at this moment, for a status bar. Counts are tokens.
 
     `model` and `context_tokens` are empty until the server is up. `branch` is empty outside of git.
-    `waits_for` says what a running turn waits for, where that is not simply the model.
+    `waits_for` says what a running turn waits for, where that is not simply the model. `pieces` are those
+    that the server has sent of the running reply, about one for each token; their events may come joined.
     """
 
     session_id: str
@@ -50,6 +51,7 @@ class SessionFacts:
     is_running: bool = False
     server: str = "stopped"
     waits_for: str = ""
+    pieces: int = 0
 
 
 class SessionHandle(Protocol):

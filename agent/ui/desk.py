@@ -109,10 +109,11 @@ class Desk:
 
     def refresh(self) -> None:
         """Brings the status bar and the line of hints up to date."""
-        figures = self.bridge.meter.figures()
+        facts = self.facts
+        figures = self.bridge.meter.figures(facts.pieces if facts is not None else 0)
         has_failed = self.live.has_failed and not self.live.is_opening
         detail = self.bridge.server_detail
-        self._app.status.show(segments(self.facts, figures, detail, has_failed=has_failed))
+        self._app.status.show(segments(facts, figures, detail, has_failed=has_failed))
         self._app.show_hints()
         if not figures.is_running:
             self._frames.pause()

@@ -6,7 +6,7 @@ reply streams, the conversation and the status bar change together, and all else
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.control import Control
@@ -18,6 +18,13 @@ from textual.strip import Strip
 
 Piece = tuple[int, int, Strip]
 """Column and row of the screen, and what stands there."""
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """A widget that knows a cheaper way to be drawn than `render_lines`, which is for the mouse too."""
+
+    def draw_lines(self, crop: Region) -> list[Strip]: ...
 
 
 class Frame(CompositorUpdate):
@@ -63,7 +70,8 @@ class ThriftyCompositor(Compositor):
             for part in rest:
                 drawn = seen.intersection(part)
                 if drawn:
-                    strips = widget.render_lines(drawn.translate(-region.offset))
+                    draw = widget.draw_lines if isinstance(widget, Drawn) else widget.render_lines
+                    strips = draw(drawn.translate(-region.offset))
                     drawn = drawn.crop_size((drawn.width, len(strips)))
                     pieces.extend(_placed(strips, drawn))
                 left.extend(without(part, drawn))

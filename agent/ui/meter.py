@@ -102,10 +102,11 @@ class TurnMeter:
         self._last_elapsed = None
         self._begin_step()
 
-    def figures(self) -> Figures:
+    def figures(self, pieces: int = 0) -> Figures:
+        """`pieces` are those of the running reply that the session counted: here they may come joined."""
         stats = total(self._steps)
         elapsed = self._last_elapsed if self._turn_began is None else self.clock() - self._turn_began
-        live = self._live_rate()
+        live = self._live_rate(max(pieces, self._pieces))
         last = self._steps[-1] if self._steps else StepStats()
         prefill = self._prefill if self._first_piece is None else None
         return Figures(
@@ -138,12 +139,12 @@ class TurnMeter:
             self._first_piece = self.clock()
         self._pieces += 1
 
-    def _live_rate(self) -> float | None:
+    def _live_rate(self, pieces: int) -> float | None:
         """An estimate until the server's own times arrive: it sends one piece for each token."""
         if self._first_piece is None:
             return None
         seconds = self.clock() - self._first_piece
-        return (self._pieces - 1) / seconds if seconds >= LEAST_LIVE_SECONDS and self._pieces > 1 else None
+        return (pieces - 1) / seconds if seconds >= LEAST_LIVE_SECONDS and pieces > 1 else None
 
     def _live_prefill_rate(self) -> float | None:
         if self._prefill is None or self._prefill_began is None or self._first_piece is not None:

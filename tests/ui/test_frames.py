@@ -69,14 +69,15 @@ class FrameApp(App[None]):
 
 
 def cells(pieces: Iterable[tuple[int, int, Strip]]) -> dict[tuple[int, int], object]:
-    """Each cell of the screen, drawn once."""
+    """How each cell of the screen looks, drawn once."""
     found: dict[tuple[int, int], object] = {}
     for x, y, strip in pieces:
         at = x
         for text, style, _ in strip:
+            look = style.clear_meta_and_links() if style is not None else None
             for sign in text:
                 assert (at, y) not in found
-                found[at, y] = (sign, style)
+                found[at, y] = (sign, look)
                 at += 1
     return found
 
@@ -108,7 +109,7 @@ async def test_what_lies_between_two_changes_is_not_asked_for():
         app.frame([Region(0, 0, 5, 1), Region(0, SIZE[1] - 1, SIZE[0], 1)])
         assert app.above.asked == [Region(0, 0, 5, 1)]
         assert app.below.asked == [Region(0, 1, SIZE[0], 1)]
-        assert box.region not in [region for region in app.below.asked]
+        assert box.region not in app.below.asked
 
 
 async def test_a_change_inside_another_is_drawn_once():

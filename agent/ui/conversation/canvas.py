@@ -273,6 +273,15 @@ class ConversationCanvas(ScrollView):
         return self._vertical_scrollbar
 
     def render_lines(self, crop: Region) -> list[Strip]:
+        """As `draw_lines`, and each sign knows its place in the conversation, for a selection by mouse."""
+        first, end = self.scroll_offset.y + crop.y, self._document.height
+        strips = self.draw_lines(Region(0, crop.y, self.region.width, crop.height))
+        placed = [
+            strip.apply_offsets(0, row) if row < end else strip for row, strip in enumerate(strips, first)
+        ]
+        return self._cropped(placed, crop)
+
+    def draw_lines(self, crop: Region) -> list[Strip]:
         """The rows of `crop`. Textual's own way adds borders, padding and tints; there are none here."""
         painter, selection = self._present_painter(), self.text_selection
         first, width = self.scroll_offset.y + crop.y, self._document.width
@@ -284,7 +293,10 @@ class ConversationCanvas(ScrollView):
             elif is_chosen or selection is not None:
                 strips.append(painter.marked(line, row, width, selection, is_chosen=is_chosen))
             else:
-                strips.append(painter.strip(line, row, width))
+                strips.append(painter.strip(line, width))
+        return self._cropped(strips, crop)
+
+    def _cropped(self, strips: list[Strip], crop: Region) -> list[Strip]:
         if crop.column_span == (0, self.region.width):
             return strips
         return [strip.crop(*crop.column_span) for strip in strips]

@@ -14,18 +14,14 @@ Spans = Sequence[Span]
 
 
 class Line:
-    """One row. `fill` is the style of the rest of the row.
+    """One row. `fill` is the style of the rest of the row; `strip` is the view's, kept while it is near."""
 
-    `strip` is what the view painted of it when it stood in `row`, kept while it is near.
-    """
-
-    __slots__ = ("fill", "row", "spans", "strip")
+    __slots__ = ("fill", "spans", "strip")
 
     def __init__(self, spans: Iterable[Span] = (), fill: str = "") -> None:
         self.spans = tuple(spans)
         self.fill = fill
         self.strip: Strip | None = None
-        self.row = -1
 
     @property
     def text(self) -> str:

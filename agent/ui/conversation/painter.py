@@ -30,22 +30,22 @@ class Painter:
     def blank(self, width: int) -> Strip:
         return self._finished(Strip.blank(width, self.look.base))
 
-    def strip(self, line: Line, row: int, width: int) -> Strip:
-        """`line` in `width` cells. `row` is its place in the conversation, which a selection counts in."""
+    def strip(self, line: Line, width: int) -> Strip:
         strip = line.strip
-        if strip is None or line.row != row or strip.cell_length != width:
-            painted = strip_of(line.spans, line.fill, width, self.look)
-            strip = line.strip = self._finished(painted.apply_offsets(0, row))
-            line.row = row
+        if strip is None or strip.cell_length != width:
+            strip = line.strip = self._finished(strip_of(line.spans, line.fill, width, self.look))
             self._keep(line)
         return strip
 
     def marked(
         self, line: Line, row: int, width: int, selection: Selection | None, *, is_chosen: bool
     ) -> Strip:
-        """As `strip`, for a line of a chosen block, or where something is selected."""
+        """As `strip`, for a line of a chosen block, or where something is selected.
+
+        `row` is its place in the conversation, which a selection counts in.
+        """
         spans = marked(line, row, selection, is_chosen=is_chosen)
-        return self._finished(strip_of(spans, line.fill, width, self.look).apply_offsets(0, row))
+        return self._finished(strip_of(spans, line.fill, width, self.look))
 
     def forget(self) -> None:
         """Lets go of every strip, so that all is painted anew."""

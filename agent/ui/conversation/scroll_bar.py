@@ -84,12 +84,12 @@ class SteadyScrollBar(ScrollBar):
     @property
     def _state(self) -> tuple[object, ...]:
         """Everything besides the thumb that decides about the picture."""
-        return (self.size, self.mouse_over, self.grabbed is not None, self.app.theme, self.thickness)
+        return (self.outer_size, self.mouse_over, self.grabbed is not None, self.app.theme, self.thickness)
 
     @property
     def _thumb(self) -> Thumb:
         """As Textual rounds it."""
-        height, rows, window = self.size.height, self.window_virtual_size, self.window_size
+        height, rows, window = self.outer_size.height, self.window_virtual_size, self.window_size
         if not height or rows <= window:
             return 0, 0
         length = max(1.0, window * height / rows)

@@ -1,5 +1,6 @@
 """Rows with colours: what the view hands to Textual."""
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.selection import Selection
 from textual.strip import Strip
@@ -10,8 +11,13 @@ from agent.ui.conversation.look import Look
 
 
 def strip_of(spans: Spans, fill: str, width: int, look: Look) -> Strip:
-    strip = Strip([Segment(text, look.style(style)) for text, style in spans])
-    return strip.adjust_cell_length(width, look.style(fill))
+    segments = [Segment(text, look.style(style)) for text, style in spans]
+    rest = width - sum(cell_len(text) for text, _ in spans)
+    if rest < 0:
+        return Strip(segments).crop(0, width)
+    if rest:
+        segments.append(Segment(" " * rest, look.style(fill)))
+    return Strip(segments, width)
 
 
 def marked(line: Line, row: int, selection: Selection | None, *, is_chosen: bool) -> Spans:
