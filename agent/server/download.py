@@ -178,7 +178,8 @@ def _verified(wanted: ModelFile, folder: Path, progress: Progress) -> Path | Non
     if wanted.path_in(folder).exists():
         path = wanted.path_in(folder)
     if path is not None:
-        verify(wanted, path, progress, remember=not _is_small_copy(path, folder))
+        small = _is_small_copy(path, folder)
+        verify(wanted, path, silent if small else progress, remember=not small)
     return path
 
 

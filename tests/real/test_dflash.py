@@ -24,7 +24,7 @@ cache_ram_mib = 0
 [sampling]
 temperature = 0.0
 [model_card]
-max_reply_tokens = 64
+max_reply_tokens = 40
 """
 
 
@@ -60,5 +60,7 @@ def test_run_drafts_and_tells_what_was_accepted(engine: str, place: Place):
     assert stats["tokens_per_pass"] > 1
     assert f"({stats['accepted_tokens']}/{stats['drafted_tokens']} drafted tokens)" in done.err
     assert " tokens a pass" in done.err
+    (recorded,) = (event for event in place.sessions()[-1] if event["type"] == "turn_finished")
+    assert recorded["stats"]["accepted"] == stats["accepted_tokens"]
     (record,) = list_records(place.state / "run")
     assert record.speculates
