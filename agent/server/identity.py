@@ -29,6 +29,20 @@ def process_identity(pid: int) -> str | None:
     return f"{boot}:{after_name[_START_TIME_FIELD]}"
 
 
+def seconds_running(pid: int, started: float) -> float:
+    """How long a process has been running. On Linux a clock that is set meanwhile does not matter.
+
+    Args:
+        started: when it was started, in seconds since 1970, for systems that do not tell.
+    """
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        began = int(after_name[_START_TIME_FIELD]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - began)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return max(0.0, time.time() - started)
+
+
 def command_line(pid: int) -> list[str]:
     """The arguments that a process was started with; empty when they cannot be read."""
     if sys.platform != "linux":

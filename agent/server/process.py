@@ -17,7 +17,7 @@ from agent.core.private_folder import make_private_folder
 from agent.server import checkup, probe
 from agent.server import record as records
 from agent.server.command import Notice
-from agent.server.identity import collect, collect_ended, process_identity
+from agent.server.identity import collect, collect_ended, process_identity, seconds_running
 from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan, command_of, spawn
 from agent.server.locks import FileLock, released_at_end
 from agent.server.logs import INSTALL_ENGINE, classify, last_line, read_tail, stage
@@ -107,7 +107,8 @@ class Supervisor:
             records.remove_record(record, plan.runtime_folder)
             return None
         if record.fingerprint == plan.fingerprint:
-            if record.state == "starting" and time.time() - record.started < plan.limit_seconds:
+            age = seconds_running(record.pid, record.started)
+            if record.state == "starting" and age < plan.limit_seconds:
                 endpoint = await self._adopt(record)
                 if endpoint is not None:
                     return endpoint
@@ -218,7 +219,7 @@ class Supervisor:
             slots=offer.slots,
             speculates=result.speculates,
             findings=result.findings,
-            start_seconds=round(time.time() - record.started, 3),
+            start_seconds=round(seconds_running(record.pid, record.started), 3),
         )
         records.write_record(record, self._plan.runtime_folder)
         self._enter("ready", f"context {offer.context_tokens} tokens")

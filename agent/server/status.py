@@ -1,13 +1,12 @@
 """What can be said about the servers that were started here. `agent server status` has to answer at once."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from agent.server import record as records
-from agent.server.identity import resident_bytes
+from agent.server.identity import resident_bytes, seconds_running
 from agent.server.probe import busy_slots
 from agent.server.record import Record
 
@@ -77,7 +76,7 @@ def panel(record: Record) -> ServerStatus:
         degraded=record.degraded,
         memory_bytes=None if state == "ended" else resident_bytes(record.pid),
         started=record.started,
-        uptime_seconds=0.0 if state == "ended" else max(0.0, round(time.time() - record.started, 1)),
+        uptime_seconds=0.0 if state == "ended" else round(seconds_running(record.pid, record.started), 1),
         start_seconds=record.start_seconds,
         findings=record.findings,
         problem=_problem(record) if state == "ended" else "",

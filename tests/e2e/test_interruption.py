@@ -124,6 +124,28 @@ def test_ctrl_c_again_ends_at_once_and_leaves_no_command_running(place: Place, s
     assert left_of_command(place) == []
 
 
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_run_that_is_killed_leaves_no_command_running_and_the_next_removes_its_sandbox(
+    place: Place, scripted_server: StartServer, sandbox: str, background: bool
+):
+    (place.folder / "tmp").mkdir()
+    place.variables |= {"AGENT_SANDBOX_MODE": sandbox, "TMPDIR": str(place.folder / "tmp")}
+    command = command_that_waits(place, before="trap '' TERM HUP;")
+    server = scripted_server(call("shell", command=command, background=background), {"fault": "pings"})
+    place.use(server.url)
+    process = place.start("run", "-p", "Wait", "--allow", "shell")
+    wait_for_command(place)
+    process.kill()
+    process.communicate()
+    assert left_of_command(place) == []
+
+    left = list((place.folder / "tmp").glob("agent-sandbox-*"))
+    place.use(scripted_server(call("shell", command="true"), "Done.").url)
+    assert place.run("run", "-p", "Go", "--allow", "shell").code == 0
+    assert [path for path in left if path.exists()] == []
+
+
 def test_ctrl_c_again_ends_a_run_whose_reader_does_not_read(place: Place, scripted_server: StartServer):
     server = scripted_server({"fault": "endless", "text": " ".join(str(number) for number in range(9999))})
     place.use(server.url)
