@@ -24,7 +24,8 @@ def test_list_has_a_header_and_columns_below_it(listed: list[str]) -> None:
     state, size = listed[0].index("STATE"), listed[0].index("SIZE")
     assert listed[0].startswith("FILE ")
     assert {line[state - 2 : state] for line in listed[1:]} == {"  "}
-    assert {line[state:].split()[0] for line in listed[1:]} == {"missing"}
+    # Ready is the drafter that comes with the program.
+    assert {line[state:].split()[0] for line in listed[1:]} == {"missing", "ready"}
     assert all(line[size - 1] == " " != line[size] for line in listed[1:])
 
 
