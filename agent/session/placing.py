@@ -73,7 +73,10 @@ def make_way(destination: Path) -> bool:
     """Deletes a folder where a file shall be, if nothing but folders is in it. Whether no folder is there."""
     if not destination.is_dir() or destination.is_symlink():
         return True
-    for folder, _, _ in os.walk(destination, topdown=False):
+    found = list(os.walk(destination, topdown=False))
+    if any(files or any(Path(at, name).is_symlink() for name in folders) for at, folders, files in found):
+        return False
+    for folder, _, _ in found:
         remove_if_empty(Path(folder))
     return not destination.is_dir()
 

@@ -308,7 +308,8 @@ def test_a_folder_with_work_in_it_in_the_place_of_a_file_stays_and_is_named(
 ) -> None:
     session = Session(state, workspace)
     session.run("rm clean.txt; echo x > dirty.txt; mkdir clean.txt")
-    (workspace / "clean.txt" / "mine").write_bytes(b"mine")
+    (workspace / "clean.txt" / "a" / "empty").mkdir(parents=True)
+    (workspace / "clean.txt" / "mine").symlink_to("a", target_is_directory=True)
     before = without_git(workspace)
     with pytest.raises(AgentError, match=r"clean\.txt: a folder with something in it is in its place now"):
         session.undo()

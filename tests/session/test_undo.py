@@ -261,3 +261,16 @@ def test_planning_changes_nothing(workspace: Path, state: Path) -> None:
     plan = plan_undo(run.store.folder, workspace)
     assert [step.path for step in plan.steps] == ["new.py"]
     assert snapshot(workspace) == before
+
+
+def test_a_pipe_that_stood_in_the_place_of_a_file_is_not_made_again(workspace: Path, state: Path) -> None:
+    run = Run(state, workspace)
+    path = workspace / "src" / "a.py"
+    run.ledger.before_change(path)
+    path.unlink()
+    os.mkfifo(path)
+    run.ledger.settle(path)
+    session = run.finish()
+    undo(state, workspace, session)
+    with pytest.raises(UndoRefusedError, match=r"src/a\.py: it was no regular file"):
+        undo(state, workspace)
