@@ -55,9 +55,9 @@ def used() -> float:
     return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
-async def asked(context: ToolContext, about: str) -> tuple[dict[str, Any], str]:
+async def asked(tool: OutlineTool, context: ToolContext, about: str) -> tuple[dict[str, Any], str]:
     began, before = time.monotonic(), used()
-    result = await OutlineTool().run(OutlineParams(about=about), context)
+    result = await tool.run(OutlineParams(about=about), context)
     figures = {
         "about": about,
         "seconds": round(time.monotonic() - began, 2),
@@ -77,14 +77,16 @@ async def measured(folder: Path, cache: Path) -> tuple[list[dict[str, Any]], int
         cache_folder=cache,
     )
     rows, calls = [], 0
+    tool = OutlineTool()
     while True:  # until everything is read
-        row, text = await asked(context, "")
+        row, text = await asked(tool, context, "")
         calls += 1
         rows.append({**row, "first": True})
         if "not read yet" not in text:
             break
+    tool = OutlineTool()  # another session, which loads what was kept with its first question
     for about, wanted in QUESTIONS.items():
-        row, text = await asked(context, about)
+        row, text = await asked(tool, context, about)
         shown = [line for line in text.splitlines() if line[:1] not in (" ", "(")]
         place = shown.index(wanted) + 1 if wanted in shown else None
         rows.append({**row, "first": False, "wanted": wanted, "place": place})

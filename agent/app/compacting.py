@@ -13,7 +13,8 @@ from agent.core import trimming
 from agent.core.cancel import closing
 from agent.core.compaction import Compactor
 from agent.core.errors import UsageError
-from agent.core.events import CompactionFinished, Event, Notice
+from agent.core.events import CompactionFinished, Event, Notice, PrefixBroken
+from agent.core.leaving_out import CAUSE
 from agent.core.messages import AssistantMessage, Message
 
 # What the last turns may take up of the window and of what there is, to stay as they are.
@@ -57,6 +58,10 @@ async def compact_if_full(live: LiveSession, engine: Engine) -> None:
     compactor = compactor_for(engine.model, live.loaded.settings, engine.reply_tokens, live.log)
     conversation = live.record.conversation
     if compactor is None or not await compactor.is_full(conversation):
+        return
+    if await compactor.leave_out(conversation):
+        live.emit(PrefixBroken(cause=CAUSE))
+        live.takes_up(compactor.size)
         return
     live.emit(Notice(text="the context is nearly full, so the model sums up the conversation first"))
     finished = await _compact(live, engine, compactor, "", by_hand=False)

@@ -9,7 +9,7 @@ is not answered yet.
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from agent.core import summing, trimming
+from agent.core import leaving_out, summing, trimming
 from agent.core.cancel import closing
 from agent.core.events import (
     CompactionFinished,
@@ -84,8 +84,13 @@ class Compactor:
         self._is_fresh = False
         self._refused: tuple[int, int] | None = None
         self._conversation = Conversation()
+        self._turn_start: int | None = None
         self._size = 0
         self._new_ratio = 0.0
+
+    def begin_turn(self, start: int) -> None:
+        """A turn begins with the message that will be at `start`: the results before it may be left out."""
+        self._turn_start = start
 
     def observe(self, event: Event) -> None:
         """Sees every event of the turn."""
@@ -172,7 +177,9 @@ class Compactor:
         if not window or not (self._wanted or self._size > self._trigger(window)):
             return
         wanted, self._wanted = self._wanted, False
-        if not self._is_fresh and summing.answered(conversation.messages):
+        if not self._is_fresh and await self.leave_out(conversation):
+            yield PrefixBroken(cause=leaving_out.CAUSE)
+        elif not self._is_fresh and summing.answered(conversation.messages):
             async with closing(self.compact(conversation, cue=cue)) as events:
                 async for event in events:
                     yield event
@@ -180,6 +187,38 @@ class Compactor:
             self._cut_results(conversation, window)
         if self._size + min(self._least_reply(), _LEAST_NOTES) > window and not self.cannot_fit:
             self.cannot_fit = await self._why_not(conversation, window)
+
+    async def leave_out(self, conversation: Conversation) -> bool:
+        """Leaves out results of earlier turns, where that does what a summary would do for less.
+
+        Call `is_full` before. The server has to read again what stands behind the first of them.
+        """
+        window = self._window
+        if not window:
+            return False
+        most = min(self._size * _MOST_LEFT, self._trigger(window) - leaving_out.least_gain(window))
+        start = self._turn_start
+        cut = await leaving_out.one_cut(
+            conversation.messages,
+            turn_start=len(conversation.messages) if start is None else start,
+            to_free=self._size - int(most),
+            most_again=_REQUEST_TOKENS + self._notes_tokens(window),
+            ratio=conversation.characters_per_token,
+            count=self._count,
+        )
+        if cut is None:
+            return False
+        left, measured = conversation.tokens - cut.saved, conversation.measured
+        conversation.begin_again(cut.messages, leaving_out.CAUSE)
+        if left > 0:
+            conversation.tokens, conversation.measured = left, measured
+        self._size, self._is_fresh = self._size - cut.saved, True
+        return True
+
+    @property
+    def size(self) -> int:
+        """Tokens of the conversation as they were measured last."""
+        return self._size
 
     async def compact(
         self,
@@ -219,6 +258,7 @@ class Compactor:
             return
         summary = next(one.text for one in found.messages if summing.is_summary(one))
         conversation.shorten(found.messages, found.kept_from, CAUSE)
+        self._turn_start = 0
         conversation.tokens, conversation.measured = found.known, found.counted
         self._size, self._is_fresh = found.tokens, True
         yield CompactionFinished(

@@ -46,6 +46,8 @@ async def run_turn(
         if conversation.lacks_reply:
             yield PrefixBroken(cause="the last request has no reply in the conversation")
         said = prompt if isinstance(prompt, Said) else Said(prompt, prompt)
+        if services.compactor:
+            services.compactor.begin_turn(len(conversation.messages))
         conversation.add(UserMessage(said.told, said.pictures))
         added = UserMessageAdded(text=said.text, is_note=said.is_note)
         if services.compactor:

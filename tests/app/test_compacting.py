@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.core.errors import UsageError
+from agent.core.leaving_out import CAUSE
+from agent.core.trimming import LEFT_OUT
 from tests.app.talk import extends, messages_of, talking
 from tests.conftest import StartServer
 from tests.fakes.script import Call, Step, StepLike, call
@@ -39,6 +42,30 @@ async def test_the_model_sums_up_on_the_prompt_that_the_server_has(scripted_serv
     assert server.chats[4].cached_tokens >= 0.9 * server.chats[0].prompt_tokens
     assert [event.cause for event in talk.of("prefix_broken")] == ["compaction"]
     assert talk.kinds("compaction_started", FINISHED) == ["compaction_started", FINISHED]
+
+
+async def test_results_of_earlier_turns_are_left_out_first_and_stay_in_the_session_file(
+    scripted_server: StartServer, work: Path, homes: Path
+):
+    for number in range(3):
+        (work / f"page{number}.txt").write_text(f"page {number} has many words\n" * 550, encoding="utf-8")
+    turns = [(call("read", path=f"page{number}.txt"), "Read.") for number in range(3)]
+    server = scripted_server(*(step for one in turns for step in one), "Fine.", "Still.", n_ctx=12_288)
+    async with talking(work, server) as talk:
+        for text in ("first", "second", "third", "fourth"):
+            await talk.turn(text)
+        assert [event.cause for event in talk.of("prefix_broken")] == [CAUSE]
+        assert talk.of("compaction_started") == []
+        assert 0 < talk.session.facts.used_tokens - server.chats[-1].prompt_tokens < 10
+    asked = messages_of(server)
+    assert [extends(before, after) for before, after in pairwise(asked)].count(False) == 1
+    assert [one["content"] == LEFT_OUT for one in asked[-1] if one["role"] == "tool"] == [True, True, False]
+    [events] = homes.glob("state/sessions/*/*/events.jsonl")
+    assert events.read_text("utf-8").count("page 0 has many words") > 500
+    async with talking(work, server, resume="last") as talk:
+        await talk.turn("fifth")
+        assert talk.of("prefix_broken") == []
+    assert extends(*messages_of(server)[-2:])
 
 
 async def test_a_resumed_session_goes_on_from_the_summary(scripted_server: StartServer, work: Path):

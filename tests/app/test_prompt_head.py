@@ -26,7 +26,7 @@ EARLIER = [SystemMessage("Old words."), UserMessage("Go on.")]
         ({"tools": {"read": "7"}, "profile": "other"}, "profile other (before mine): -git__log, "),
         ({"tools": {**BEFORE.tools, "task": "5"}, "version": "2.0"}, "by version 2.0 (before 1.0): +task"),
         ({"tools": {**BEFORE.tools, "skill": "5"}}, "than before: +skill"),
-        ({"tools": dict(reversed(BEFORE.tools.items()))}, "than before: in another order"),
+        ({"tools": dict(list(BEFORE.tools.items())[::-1])}, "than before: in another order"),
         ({"tools": dict.fromkeys("abcde", "1")}, "+a, +b, +c and 5 more"),
     ],
 )  # fmt: skip
