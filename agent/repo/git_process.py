@@ -61,7 +61,8 @@ QUIET_VARIABLES = {
     "GIT_NO_LAZY_FETCH": "1",
 }
 
-_OTHER_INDEX = "AGENT_GIT_INDEX_FILE"
+# How a question names what git would otherwise look for; what the environment says of it is dropped.
+_CHOSEN = {f"AGENT_{name}": name for name in ("GIT_INDEX_FILE", "GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE")}
 
 _DEAF = (subprocess.DEVNULL, subprocess.DEVNULL)
 
@@ -208,8 +209,9 @@ def child_environment(environment: Mapping[str, str], overrides: Iterable[tuple[
     child = {name: value for name, value in environment.items() if name not in FOREIGN_VARIABLES}
     child |= QUIET_VARIABLES
     child["GIT_OPTIONAL_LOCKS"] = "0"
-    if _OTHER_INDEX in child:
-        child["GIT_INDEX_FILE"] = child.pop(_OTHER_INDEX)
+    for ours, name in _CHOSEN.items():
+        if ours in child:
+            child[name] = child.pop(ours)
     return child | config_variables(child, overrides)
 
 
@@ -227,7 +229,16 @@ def config_variables(environment: Mapping[str, str], overrides: Iterable[tuple[s
 
 def index_variables(index: Path) -> dict[str, str]:
     """What to add to an environment for `ask` to look at another index than the repository's own."""
-    return {_OTHER_INDEX: str(index)}
+    return {"AGENT_GIT_INDEX_FILE": str(index)}
+
+
+def place_variables(git_dir: Path, common_dir: Path, root: Path) -> dict[str, str]:
+    """What to add to an environment for `ask` to look at this repository, whatever git would find itself."""
+    return {
+        "AGENT_GIT_DIR": str(git_dir),
+        "AGENT_GIT_COMMON_DIR": str(common_dir),
+        "AGENT_GIT_WORK_TREE": str(root),
+    }
 
 
 def start_talking(folder: Path, arguments: Sequence[str]) -> subprocess.Popen[bytes] | None:

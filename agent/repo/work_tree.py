@@ -16,7 +16,7 @@ from typing import IO
 
 from agent.repo.files import SKIPPED_FOLDERS
 from agent.repo.git import locate, without_local_filters
-from agent.repo.git_process import Answer, ask, asking, index_variables, start_talking
+from agent.repo.git_process import Answer, ask, asking, index_variables, place_variables, start_talking
 
 _CONVERTING = ("text", "eol", "crlf", "ident", "filter", "working-tree-encoding")
 _SIZE = re.compile(rb"\tsize: (\d+)\tflags: ")
@@ -172,7 +172,7 @@ def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, TrackedF
     There are no names where git cannot tell them.
     """
     names = ["ls-files", "-z", "--cached", "-v"]
-    with asking(place.workspace, names, environment=_environment(index)) as listing:
+    with asking(place.workspace, names, environment=_environment(place, index)) as listing:
         found = look(place, index, with_ignored=True)
         answer = listing.answer(seconds=_SECONDS)
     return found, _tracked(answer.output if answer.code == 0 else b"")
@@ -254,18 +254,24 @@ def _parsed(place: TreePlace, output: bytes) -> TreeLook:
 
 
 def _ask(place: TreePlace, index: Path, arguments: Sequence[str], data: bytes = b"") -> Answer:
+    environment = _environment(place, index)
     return ask(
         place.workspace,
         arguments,
-        environment=_environment(index),
-        overrides=without_local_filters(place.workspace, os.environ, (place.git_dir, place.common_dir)),
+        environment=environment,
+        overrides=without_local_filters(place.workspace, environment, (place.git_dir, place.common_dir)),
         data=data,
         seconds=_SECONDS,
     )
 
 
-def _environment(index: Path) -> dict[str, str]:
-    return {**os.environ, **index_variables(index)}
+def _environment(place: TreePlace, index: Path) -> dict[str, str]:
+    """Names the repository: a command may have made another one that git would take for it.
+
+    The settings that were looked through for programs have to be those that git then reads.
+    """
+    chosen = place_variables(place.git_dir, place.common_dir, place.root)
+    return {**os.environ, **index_variables(index), **chosen}
 
 
 def _converted(place: TreePlace, index: Path, entries: Sequence[TreeEntry]) -> set[str]:

@@ -13,6 +13,7 @@ from agent.repo.git import (
     require_ready,
 )
 from agent.repo.instructions import find_instructions
+from agent.repo.work_tree import copy_index, look, look_at_all, tree_place
 from tests.repo.conftest import Git
 
 PROGRAM = "PROGRAM"
@@ -109,3 +110,28 @@ async def test_the_settings_would_start_programs_for_a_person(repo: Path, git: G
     arm(repo, git, SETTINGS["fsmonitor"], marker)
     git(repo, "status")
     assert marker.exists()
+
+
+def test_a_command_cannot_put_a_repository_of_its_own_in_the_place_of_the_known_one(
+    repo: Path, git: Git, tmp_path: Path
+):
+    ran = tmp_path / "ran"
+    place = tree_place(repo)
+    assert place is not None
+    index = tmp_path / "index"
+    assert copy_index(place, index)
+    # Git passes over a folder that is no whole repository, and takes the workspace itself for a bare one.
+    (repo / ".git" / "refs").rename(tmp_path / "refs")
+    (repo / ".gitattributes").write_text("* filter=x\n", encoding="utf-8")
+    (repo / "a.txt").write_text("b.txt\nmore\n", encoding="utf-8")
+    for folder in ("objects", "refs"):
+        (repo / folder).mkdir()
+    (repo / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    (repo / "config").write_text(
+        f"[core]\n\tworktree = {repo}\n\tbare = false\n\trepositoryformatversion = 0\n"
+        f'[filter "x"]\n\tclean = "touch {ran}; cat"\n\tsmudge = "touch {ran}; cat"\n',
+        encoding="utf-8",
+    )
+    look_at_all(place, index)
+    look(place, index)
+    assert not ran.exists()
