@@ -67,3 +67,13 @@ async def test_nobody_is_asked_while_no_request_waits():
     live = waiting(TextDelta(text="a"))
     assert await look_at_slots_once(live, look=lambda engine: asked.append(engine) or []) == frozenset()
     assert asked == []
+
+
+def test_every_piece_of_a_reply_is_counted_however_they_reach_the_screen():
+    moment = Moment()
+    moment.observe(StepStarted(step=1))
+    for _ in range(7):
+        moment.observe(TextDelta(text="a"))
+    assert moment.pieces == 7
+    moment.observe(DONE)
+    assert moment.pieces == 0

@@ -1,10 +1,23 @@
 """A terminal that goes away, and faults that nobody may miss."""
 
 import io
+import os
+import select
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
+from threading import Thread
+
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual.app import App
+from textual.drivers._writer_thread import WriterThread
+from textual.events import Key
+from textual.message import Message
 
 from agent.ui.app import AgentApp
-from agent.ui.driver import LastingDriver, UntilItIsGone
+from agent.ui.driver import LastingDriver, UntilItIsGone, WakingEvent
 from agent.ui.options import UiOptions
 from tests.ui.rig import Rig
 
@@ -51,3 +64,76 @@ async def test_a_fault_while_the_session_opens_is_told_in_one_line():
         assert rig.lines == ["that did not work: KeyError: 'oops'"]
         assert rig.app.desk is not None
         assert rig.app.desk.live.has_failed
+
+
+class Heard(LastingDriver):
+    """Keeps the keys that it is sent, and what it writes."""
+
+    def __init__(self, terminal: int) -> None:
+        super().__init__(App())
+        self.fileno = terminal
+        self.keys: Queue[str] = Queue()
+        self.written: Queue[str | None] = Queue()
+        self._writer_thread = Written(self.written)
+
+    def process_message(self, message: Message) -> None:
+        if isinstance(message, Key):
+            self.keys.put(message.key)
+
+
+class Written(WriterThread):
+    """Is asked to write, and never does."""
+
+    def __init__(self, queue: Queue[str | None]) -> None:
+        super().__init__(io.StringIO())
+        self._queue = queue
+
+
+@contextmanager
+def listening() -> Iterator[tuple[Heard, int, Thread]]:
+    """A driver that waits for keys, and the end of the terminal where they are typed."""
+    typing, terminal = os.openpty()
+    tty.setraw(terminal)
+    driver = Heard(terminal)
+    thread = Thread(target=driver.run_input_thread)
+    thread.start()
+    try:
+        yield driver, typing, thread
+    finally:
+        driver.exit_event.set()
+        thread.join(30)
+        os.close(typing)
+        os.close(terminal)
+
+
+async def test_what_is_typed_arrives_and_a_lone_escape_is_a_key():
+    with listening() as (driver, typing, _):
+        os.write(typing, "aß".encode()[:2])
+        assert driver.keys.get(timeout=30) == "a"
+        os.write(typing, "ß".encode()[1:] + b"\x1b[A\x1b")
+        assert [driver.keys.get(timeout=30) for _ in range(3)] == ["ß", "up", "escape"]
+
+
+async def test_one_that_waits_for_keys_stops_when_it_is_told_to():
+    with listening() as (driver, _, thread):
+        driver.exit_event.set()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+async def test_a_frame_is_written_in_one_piece_with_its_marks():
+    driver = Heard(0)
+    for piece in ("before", SYNC_START, "frame", SYNC_END, "after"):
+        driver.write(piece)
+    written = [driver.written.get(timeout=30) for _ in range(3)]
+    assert written == ["before", f"{SYNC_START}frame{SYNC_END}", "after"]
+
+
+def test_an_event_can_be_waited_for_together_with_files():
+    event = WakingEvent()
+    for _ in range(2):
+        assert not select.select([event.reader], [], [], 0)[0]
+        event.set()
+        event.set()
+        assert select.select([event.reader], [], [], 0)[0]
+        event.clear()

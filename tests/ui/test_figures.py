@@ -244,3 +244,13 @@ def test_emoji_and_their_joiners_are_text():
 
 def test_a_long_text_on_one_line_is_cut():
     assert one_line("a\n  b " * 100, 8) == "a b a b…"
+
+
+def test_the_live_rate_counts_the_pieces_that_reached_the_screen_joined():
+    clock = Clock()
+    meter = TurnMeter(clock)
+    meter.note(StepStarted(step=1))
+    meter.note(TextDelta(text="many words at once"))
+    clock.now += 2.0
+    meter.note(TextDelta(text="and many more"))
+    assert meter.figures(pieces=301).decode_rate == pytest.approx(150)
