@@ -46,6 +46,7 @@ from agent.headless.jsonl import result_record
 from agent.headless.outcome import RunOutcome
 from agent.repo.git import RepoState, inspect
 from agent.resources import state_folder
+from agent.server.profile import Profile
 from agent.server.record import Endpoint
 from agent.session.catalogue import prune
 from agent.session.ledger import SessionLedger
@@ -90,6 +91,7 @@ class UnattendedSession:
         self._speed: SpeedGuard | None = None
         self._reuse = watch_of(job.serving, endpoint)
         self._plain: Serving | None = None
+        self._completed: tuple[Endpoint, Profile] | None = None
         self._rescuer = self._rescuer_of(job.serving)
 
     async def run(self) -> int:
@@ -221,12 +223,18 @@ class UnattendedSession:
         served = endpoint.model if endpoint.model != "local" else ""
         return f"{served} at {endpoint.base_url}" if served else endpoint.base_url
 
+    def _profile(self) -> Profile:
+        """Put together once for each server, as all the cards are read for it."""
+        if self._completed is None or self._completed[0] != self._endpoint:
+            self._completed = self._endpoint, completed_profile(self._job.serving, self._endpoint)
+        return self._completed[1]
+
     def _setting(self, protocol: str) -> Setting:
         serving = self._job.serving
         return Setting(
             workspace=self._job.workspace,
             settings=serving.loaded.settings,
-            profile=completed_profile(serving, self._endpoint),
+            profile=self._profile(),
             endpoint=self._endpoint,
             protocol=protocol,
             ledger=self._ledger,
