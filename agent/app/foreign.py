@@ -45,6 +45,7 @@ def template_arguments(endpoint: Endpoint, profile: Profile) -> Mapping[str, Any
     told: dict[str, Any] = {}
     if profile.preserve_reasoning is not None:
         told["preserve_thinking"] = profile.preserve_reasoning
+        told["clear_thinking"] = not profile.preserve_reasoning  # the same in the words of GLM
     if profile.reasoning in ("on", "off") and not profile.template_arguments.keys() & _REASONING_ARGUMENTS:
         told["enable_thinking"] = profile.reasoning == "on"
     return {**told, **profile.template_arguments}

@@ -20,6 +20,7 @@ def told(engine: EngineName, fingerprint: str | None = None, **profile: Any) -> 
 
 
 KEEP = {"preserve_reasoning": True}
+KEPT = {"preserve_thinking": True, "clear_thinking": False}
 EFFORT = {"reasoning_effort": "low"}
 
 
@@ -30,9 +31,9 @@ EFFORT = {"reasoning_effort": "low"}
         ({}, {}),
         ({"reasoning": "off"}, {"enable_thinking": False}),
         ({"reasoning": "auto"}, {}),
-        ({"reasoning": "on", **KEEP}, {"preserve_thinking": True, "enable_thinking": True}),
+        ({"reasoning": "on", **KEEP}, {**KEPT, "enable_thinking": True}),
         ({"reasoning": "off", "template_arguments": EFFORT}, EFFORT),
-        ({**KEEP, "template_arguments": {"preserve_thinking": 0}}, {"preserve_thinking": 0}),
+        ({**KEEP, "template_arguments": {"a": 0}}, {**KEPT, "a": 0}),
     ],
 )  # fmt: skip
 def test_template_hears_what_the_profile_says(
