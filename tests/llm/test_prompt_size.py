@@ -8,7 +8,6 @@ import pytest
 from tests.fakes.chat import render_prompt
 from tests.llm.first_request import MOST_TOKENS, PROTOCOLS, first_request
 
-
 TOKENS_NOW = {"native": 868, "constrained": 537}
 """Of a first request with all tools. Who adds to it on purpose writes down the new figure."""
 
