@@ -3,8 +3,8 @@
     python -m benchmarks.session12 [--rounds 5] [--output benchmarks/results/session12.json]
 
 A server without a model answers from a script, in a process of its own. Times are ratios to
-`python -c "import openai"` of the same interpreter in the same round: what programs that speak to such servers
-mostly wait for when they start. A ratio means the same on another machine.
+`python -c "import openai"` of the same interpreter in the same round: what a program that speaks to
+such servers mostly waits for at its start. A ratio means the same on another machine.
 """
 
 import argparse
