@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from agent.core import leaving_out, summing, trimming
+from agent.core.asking import asking_within
 from agent.core.cancel import closing
 from agent.core.events import (
     CompactionFinished,
@@ -21,7 +22,7 @@ from agent.core.events import (
     Retry,
 )
 from agent.core.guide import Offer
-from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from agent.core.model import Model, Reply
 from agent.core.shortening import NOTES_SHARE, Shortened, Shortening
 from agent.core.stats import StepStats
@@ -50,7 +51,6 @@ _RESULT_SHARE = 0.4
 _MOST_RESULT_CHARACTERS = 16_000
 _UNKNOWN_WINDOW = 8_192
 _TRIES = 3
-_KEPT_BACK = "(This result comes after your summary.)"
 
 
 class Compactor:
@@ -338,7 +338,8 @@ class Compactor:
         """The request for the notes and its reply. Nothing at all where no request would fit."""
         most = self._reply_to_request(window)
         request = self._word_request(int(self._notes_tokens(window) * _WORDS_PER_TOKEN), instruction)
-        messages = self._fitting(conversation, request, window - most - _MARGIN_TOKENS)
+        fixed, room = self._fixed(conversation), window - most - _MARGIN_TOKENS
+        messages = asking_within(conversation, request, fixed=fixed, room=room)
         if messages is None:
             return
         offer = Offer(tools=frozenset({"finish"}))
@@ -346,32 +347,6 @@ class Compactor:
             async for item in items:
                 if isinstance(item, Prefill | Retry | Notice | Reply):
                     yield item
-
-    def _fitting(self, conversation: Conversation, request: str, room: int) -> list[Message] | None:
-        """The conversation with the request at its end: as it is cached if that fits, else less of it."""
-        messages = conversation.messages
-        hot = max(summing.answered(messages), min(conversation.requested, len(messages)))
-        asked = messages[:hot]
-        ratio = conversation.characters_per_token
-        size = conversation.tokens if conversation.measured <= hot else 0
-        size += trimming.tokens_of(asked[conversation.measured if size else 0 :], ratio)
-        last = asked[-1]
-        kept_back: list[Message] = (
-            [ToolMessage(call.id, call.name, _KEPT_BACK) for call in last.tool_calls]
-            if isinstance(last, AssistantMessage)
-            else []
-        )
-        end = [*kept_back, UserMessage(request)]
-        room -= trimming.tokens_of(end, ratio)
-        if size <= room:
-            return [*asked, *end]
-        bare = trimming.without_thoughts(asked)
-        fixed = self._fixed(conversation)
-        for until in (trimming.last_turn(asked), hot):
-            bare = trimming.without_results(bare, until)
-            if fixed + trimming.tokens_of(bare[1:], min(ratio, 3.0)) <= room:
-                return [*bare, *end]
-        return None
 
     async def _shortened(
         self, conversation: Conversation, notes: str, tail_start: int, target: int, window: int, cue: str

@@ -1,0 +1,39 @@
+"""The messages of a request for a summary: the conversation as the server has it, or less if it must fit."""
+
+from agent.core import summing, trimming
+from agent.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from agent.core.turn import Conversation
+
+_KEPT_BACK = "(This result comes after your summary.)"
+_LEAST_RATIO = 3.0
+
+
+def asking_within(conversation: Conversation, request: str, *, fixed: int, room: int) -> list[Message] | None:
+    """The conversation with the request at its end: as it is cached if that fits, else less of it.
+
+    Args:
+        fixed: tokens of the system text and the tools.
+        room: tokens for all of it; None comes back where nothing fits.
+    """
+    messages = conversation.messages
+    hot = max(summing.answered(messages), min(conversation.requested, len(messages)))
+    asked = messages[:hot]
+    ratio = conversation.characters_per_token
+    size = conversation.tokens if conversation.measured <= hot else 0
+    size += trimming.tokens_of(asked[conversation.measured if size else 0 :], ratio)
+    last = asked[-1]
+    kept_back: list[Message] = (
+        [ToolMessage(call.id, call.name, _KEPT_BACK) for call in last.tool_calls]
+        if isinstance(last, AssistantMessage)
+        else []
+    )
+    end = [*kept_back, UserMessage(request)]
+    room -= trimming.tokens_of(end, ratio)
+    if size <= room:
+        return [*asked, *end]
+    bare = trimming.without_thoughts(asked)
+    for until in (trimming.last_turn(asked), hot):
+        bare = trimming.without_results(bare, until)
+        if fixed + trimming.tokens_of(bare[1:], min(ratio, _LEAST_RATIO)) <= room:
+            return [*bare, *end]
+    return None
