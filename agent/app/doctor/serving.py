@@ -155,6 +155,10 @@ def _file(file: ModelFile, folder: Path, profile_name: str) -> Finding:
         return problem("model-file", f"{file.file} is not in {folder}", remedy)
     if status.state == "wrong":
         message = f"{path} has {status.bytes} bytes, and {file.bytes} are expected"
+        if status.bytes == file.bytes:
+            message = f"{path} has another sha256 than the profile names"
+        if path.parent != folder:
+            return problem("model-file", message, f"put the right file there, or into {folder}")
         return problem("model-file", message, f"agent model rm {profile_name}, then {pull}")
     try:
         read_model(path)
