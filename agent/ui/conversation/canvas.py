@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -308,7 +309,9 @@ class ConversationCanvas(ScrollView):
         if self._painter is None:
             theme = self.app.current_theme
             look = look_of(self.app.theme_variables, dark=theme.dark, ansi=theme.ansi)
-            look.names["selected"] = self.screen.get_component_rich_style("screen--selection")
+            # Only what is behind the text: its own colour is the same there, which would hide it.
+            selected = self.screen.get_component_rich_style("screen--selection").bgcolor
+            look.names["selected"] = Style(bgcolor=selected) if selected else Style(reverse=True)
             self._painter = Painter(look, self.get_line_filters(), self.background_colors[1])
         return self._painter
 

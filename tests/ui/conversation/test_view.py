@@ -335,6 +335,19 @@ async def test_selected_rows_are_given_as_text():
         assert pilot.app.screen.get_selected_text() == "one\n  · two"
 
 
+async def test_selected_text_can_still_be_read():
+    async with shown([Notice(text="one"), Notice(text="two")]) as (view, pilot):
+        await pilot.mouse_down(ConversationView, offset=(4, 1))
+        await pilot.hover(ConversationView, offset=(7, 2))
+        await pilot.mouse_up(ConversationView, offset=(7, 2))
+        looks = {segment.text: segment.style for segment in view.render_line(1)}
+        selected, plain = looks["one"], looks["  · "]
+        assert selected is not None
+        assert plain is not None
+        assert selected.color == plain.color
+        assert selected.bgcolor != plain.bgcolor
+
+
 async def test_clearing_leaves_nothing():
     async with shown([*words("gone"), call()]) as (view, pilot):
         view.clear()
