@@ -14,8 +14,9 @@ from tests.fakes.script import call
 
 pytestmark = pytest.mark.timeout(300)
 
-SMALL_FILES = ("bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *AGENT)
-"""No file may become larger than 4 KiB, as on a disk that is full."""
+_SMALL = 'export PYTHONDONTWRITEBYTECODE=1; ulimit -f 4; exec "$@"'
+SMALL_FILES = ("bash", "-c", _SMALL, "bash", *AGENT)
+"""No file may become larger than 4 KiB, as on a disk that is full. Python would leave half its bytecode."""
 FINISH = call("finish", answer="Done.")
 LONG = "".join(f"line {number}\n" for number in range(2_000))
 
@@ -83,7 +84,7 @@ def test_an_edit_that_does_not_fit_leaves_the_file_as_it_was(place: Place, scrip
     assert (left / "long.txt").read_text("utf-8") == LONG
     assert {path.name for path in left.iterdir()} <= {"long.txt"}, "a half-written file is left"
     told = [message["content"] for message in server.chats[2].body["messages"] if message["role"] == "tool"]
-    assert "no space left" in told[-1] or "file too large" in told[-1]
+    assert "no space left" in told[-1].lower() or "file too large" in told[-1].lower()
     assert done.result["files_changed"] == []
 
 
