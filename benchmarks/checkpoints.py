@@ -33,22 +33,29 @@ _BYTES_OF_A_FILE = 12_000
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.checkpoints", description=__doc__)
     parser.add_argument("--files", type=int, default=100_000, help="of the large repository")
+    parser.add_argument("--repository", type=Path, help="made here if it is not there yet, and used again")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--folder", type=Path, help="work here (default: the folder for temporary files)")
     parser.add_argument("--output", type=Path, default=_RESULTS)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="agent-checkpoints-", dir=options.folder) as folder:
-        figures = measured(Path(folder).resolve(), options.files, options.rounds)
+        place = Path(folder).resolve()
+        repository = (options.repository or place / "repository").resolve()
+        figures = measured(place, repository, options.files, options.rounds)
     figures |= {"files": options.files, "rounds": options.rounds, "python": sys.version.split()[0]}
     options.output.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", "utf-8")
     print(json.dumps(figures, indent=2, sort_keys=True))
     return 0
 
 
-def measured(folder: Path, files: int, rounds: int) -> dict[str, Any]:
-    repository, state = folder / "repository", folder / "state"
-    make_repository(repository, files)
-    turn = sorted(repository.rglob("*.txt"))[:_FILES_OF_A_TURN]
+def measured(folder: Path, repository: Path, files: int, rounds: int) -> dict[str, Any]:
+    state = folder / "state"
+    if repository.exists():
+        git(repository, "reset", "-q", "--hard")
+        git(repository, "clean", "-qfd")
+    else:
+        make_repository(repository, files)
+    turn = sorted((repository / "part000").iterdir())[:_FILES_OF_A_TURN]
     return {
         **checkpoint_figures(folder, repository, turn, rounds),
         **undo_figures(repository, state, turn, rounds),
