@@ -94,6 +94,19 @@ def test_file_that_is_no_model_is_a_problem(machine: Machine, look: Look):
     assert finding.level == "problem"
 
 
+def test_copy_with_other_bytes_is_a_problem_that_no_download_mends(machine: Machine, look: Look):
+    folder = machine.folder / "config" / "profiles"
+    folder.mkdir(parents=True)
+    copy = '[[target.sources]]\nkind = "file"\npath = "copy.gguf"\n'
+    text = f'engine = "llama-server"\n[target]\nfile = "a.gguf"\nsha256 = "{"ab" * 32}"\nbytes = 4\n{copy}'
+    (folder / "mine.toml").write_text(text, "utf-8")
+    (folder / "copy.gguf").write_text("GGUF", "utf-8")
+    [finding] = look("model-file", "mine")
+    assert finding.level == "problem"
+    assert finding.message == f"{folder / 'copy.gguf'} has another sha256 than the profile names"
+    assert "agent model" not in finding.remedy
+
+
 def test_broken_profile_that_is_not_in_use_is_a_warning(machine: Machine, look: Look):
     folder = machine.folder / "config" / "profiles"
     folder.mkdir(parents=True)
