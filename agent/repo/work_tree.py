@@ -179,9 +179,10 @@ def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, TrackedF
 
 
 def _tracked(listing: bytes) -> TrackedFiles:
+    lines = os.fsdecode(listing).split("\0")[:-1]
+    hidden = tuple(line[2:] for line in lines if line[0] == "S" or line[0].islower())
     # A conflict has up to three lines for one name.
-    tags = {os.fsdecode(line[2:]): line[:1] for line in listing.split(b"\0") if line}
-    return TrackedFiles(tuple(tags), tuple(key for key, tag in tags.items() if tag == b"S" or tag.islower()))
+    return TrackedFiles(tuple(dict.fromkeys(line[2:] for line in lines)), hidden)
 
 
 def original_bytes(
