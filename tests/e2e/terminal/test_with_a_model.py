@@ -21,6 +21,8 @@ from tests.e2e.terminal.rig import ENTER, ESCAPE, Terminal
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 START_SECONDS = 200.0
 NUMBERS = "Write down all numbers from one to five hundred, in words."
+SHORT = {"AGENT_LIMITS_MAX_STEPS": "2", "AGENT_LIMITS_REPLY_TOKENS": "64"}
+"""For turns whose end is waited for."""
 TRIALS = 5
 """How often a turn may be over by itself before Escape reaches it."""
 
@@ -81,7 +83,7 @@ def test_escape_ends_a_reply_and_frees_the_slot(small: Place, terminal: OpenTerm
 
 
 def test_a_whole_turn_ends_with_the_figures_of_the_server(small: Place, terminal: OpenTerminal):
-    small.variables["AGENT_PROFILE"] = "embedded-dflash"
+    small.variables |= {"AGENT_PROFILE": "embedded-dflash", **SHORT}
     screen = terminal("--mode", "plan", size=(200, 60))
     begin(screen, "Say good morning.")
     screen.until(lambda: endings(small), patience=START_SECONDS)
@@ -97,6 +99,7 @@ def test_a_killed_program_goes_on_with_the_same_server(small: Place, terminal: O
     before = record_of(small)
     screen.kill()
     turns = len(endings(small))
+    small.variables |= SHORT
     other = terminal("--continue", "--mode", "plan", size=(100, 30))
     other.until("Write down all numbers")
     other.until_ready()
