@@ -25,22 +25,22 @@ CHANGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    with serving("embedded-small", tmp_path_factory.mktemp("doctor"), **CHANGES) as endpoint:
+@pytest.fixture(scope="module", params=["embedded-small", "embedded"])
+def endpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    with serving(request.param, tmp_path_factory.mktemp("doctor"), **CHANGES) as endpoint:
         yield endpoint
 
 
 def usual(decode_rate: float) -> Baseline:
     """What was measured of the server before: so many tokens per second."""
     return Baseline(
-        profile="embedded-small", suite="coding", decode_rate=decode_rate, prompt_rate=None, speculation="",
+        profile="mine", suite="coding", decode_rate=decode_rate, prompt_rate=None, speculation="",
         accept_rate=None, machine="", samples=1, measured_at="2026-01-01T00:00:00+00:00",
     )  # fmt: skip
 
 
 async def found_by(endpoint: Endpoint, decode_rate: float) -> dict[str, Finding]:
-    shipped = load_profile("embedded-small", [ROOT / "server_profiles"])
+    shipped = load_profile(endpoint.profile, [ROOT / "server_profiles"])
     profile = Profile.model_validate({**shipped.model_dump(exclude_unset=True), **CHANGES})
     look = Live(
         serving=Serving(profile, load_settings(None, os.environ, {}), "doctor"),
@@ -67,6 +67,7 @@ async def test_everything_that_a_session_needs_is_found_to_work(endpoint: Endpoi
     assert "0.0 when it was measured last" in found["speed"].message
 
 
+@pytest.mark.parametrize("endpoint", ["embedded-small"], indirect=True)
 async def test_speed_far_below_what_was_measured_is_a_warning(endpoint: Endpoint):
     speed = (await found_by(endpoint, decode_rate=100_000.0))["speed"]
     assert speed.level == "warning"
