@@ -12,6 +12,7 @@ from agent.cli import model
 def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
     for kind in ("CONFIG", "STATE", "DATA"):
         monkeypatch.setenv(f"AGENT_{kind}_HOME", str(tmp_path / kind.lower()))
+    monkeypatch.delenv("AGENT_MODELS_FOLDER", raising=False)  # of whoever runs the tests
     monkeypatch.chdir(tmp_path)
     parser = argparse.ArgumentParser()
     model.add_parser(parser.add_subparsers())
