@@ -31,7 +31,7 @@ from tests.fakes.chat import tokenize
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTLING_SECONDS = 5.0
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 60.0
 CALM_SECONDS = 10.0
 LIMITS = {
     "idle": {"core_share": 0.01},

@@ -100,6 +100,7 @@ class InteractiveSession:
             raise UsageError("the session is closed")
         self._live.cancel.clear()
         self._live.is_running = True
+        self._live.began.set()
         self._driver = asyncio.create_task(self._work(text))
 
     def steer(self, text: str) -> None:

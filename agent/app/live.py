@@ -86,7 +86,8 @@ class LiveSession:
     would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps,
     `moment` how far the running step is.
     `log` has what is known of all turns; the turn loop adds what happens in a turn.
-    `is_planning` says that the model was asked for a plan, and for nothing else since.
+    `began` wakes who waits for a turn to begin. `is_planning` says that the model was asked for a plan,
+    and for nothing else since.
     """
 
     workspace: Path
@@ -107,6 +108,7 @@ class LiveSession:
     server_state: str = "stopped"
     used_tokens: int = 0
     is_running: bool = False
+    began: asyncio.Event = field(default_factory=asyncio.Event)
     is_planning: bool = False
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)

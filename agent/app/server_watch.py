@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from agent.app.background import in_background
@@ -15,6 +16,8 @@ from agent.server.probe import slots_of
 from agent.server.record import Record, list_records
 
 LOOK_SECONDS = 5.0
+MOST_LOOK_SECONDS = 40.0
+"""Between two looks at the server of a session in which nothing happens: each wakes a sleeping program."""
 SLOT_SECONDS = 1.0
 """How long a request may stay silent between two looks for what it waits for."""
 
@@ -23,17 +26,27 @@ Slots = list[dict[str, Any]]
 
 
 async def watch_server(live: LiveSession) -> None:
-    """Looks every few seconds, until it is cancelled: at the record of an idle session's server, at the
-    slots of one that a request waits for.
+    """Looks until it is cancelled: at the record of an idle session's server, ever more seldom, and each
+    second at the slots of one that a request waits for.
     """
     busy: frozenset[Any] = frozenset()
+    pause = LOOK_SECONDS
     while True:
         if not live.is_running:
-            await asyncio.sleep(LOOK_SECONDS)
+            await _turn_begins(live, pause)
+            pause = min(2 * pause, MOST_LOOK_SECONDS)
             await look_once(live)
         else:
+            pause = LOOK_SECONDS
             await asyncio.sleep(SLOT_SECONDS)
             busy = await look_at_slots_once(live, busy)
+
+
+async def _turn_begins(live: LiveSession, most_seconds: float) -> None:
+    live.began.clear()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(most_seconds):
+            await live.began.wait()
 
 
 async def look_once(

@@ -1,0 +1,40 @@
+"""When a session looks at its server while nothing happens, and when something does."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+from agent.app.live import LiveSession
+from agent.app.moment import Moment
+from agent.app.server_watch import watch_server
+
+
+class Looks:
+    """Stands in for the engine's keeper, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.asked = asyncio.Event()
+
+    @property
+    def engine(self) -> None:
+        self.count += 1
+        self.asked.set()
+
+
+def idle_session(looks: Looks) -> LiveSession:
+    parts = SimpleNamespace(is_running=False, began=asyncio.Event(), keeper=looks, moment=Moment())
+    return cast("LiveSession", parts)
+
+
+async def test_a_turn_that_begins_is_not_slept_through():
+    looks = Looks()
+    live = idle_session(looks)
+    watch = asyncio.create_task(watch_server(live))
+    await asyncio.sleep(0)
+    assert looks.count == 0
+    live.is_running = True
+    live.began.set()
+    async with asyncio.timeout(4):  # the first look of an idle session comes after five seconds
+        await looks.asked.wait()
+    watch.cancel()
