@@ -35,6 +35,7 @@ from agent.ui.widgets.hint_line import HintLine, hints_for
 from agent.ui.widgets.menu import Menu
 from agent.ui.widgets.prompt import Prompt, When
 from agent.ui.widgets.status_bar import StatusBar
+from agent.ui.without_colour import WithoutColour
 
 if TYPE_CHECKING:
     from agent.core.handle import SessionFacts
@@ -77,6 +78,9 @@ class AgentApp(App[str]):
     ) -> None:
         super().__init__()
         terminal_keys.teach()
+        if self.no_color:
+            # Textual's own would still send shades of grey.
+            self._filters = [WithoutColour()]
         self.options = options
         self.clock = clock
         self._write = write
