@@ -1,6 +1,8 @@
 """The screen before the first turn."""
 
 import pytest
+from textual.events import Key
+from textual.widgets import Static
 
 from agent.core.errors import ModelFileError
 from agent.ui.options import Missing, Opening, Progress
@@ -85,6 +87,33 @@ async def test_escape_opens_the_session_without_the_model():
         await pilot.press("escape")
         await settle(pilot, rig)
         assert len(rig.openings) == 1
+
+
+async def test_whoever_is_typing_goes_on_typing_and_fetches_nothing():
+    setup = FakeSetup(MODEL)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        screen = await shown(pilot)
+        await pilot.press(*"quit", "space", *"it", "enter", *"more")
+        await pilot.pause()
+        assert (setup.fetched, rig.app.prompt.text) == ([], "more")
+        assert str(screen.query_one("#setup-typed", Static).render()) == "typed  more  Enter sends it"
+        await pilot.press("escape")
+        await settle(pilot, rig)
+        assert (rig.handle.prompts, rig.app.prompt.text) == (["quit it"], "more")
+
+
+async def test_keys_of_one_burst_are_typed_before_the_enter_among_them_counts():
+    setup = FakeSetup(MODEL)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        screen = await shown(pilot)
+        for key, character in (("g", "g"), ("o", "o"), ("enter", "\r")):
+            screen.post_message(Key(key, character))
+        await pilot.pause()
+        await pilot.press("escape")
+        await settle(pilot, rig)
+        assert (setup.fetched, rig.handle.prompts) == ([], ["go"])
 
 
 async def test_nothing_missing_shows_no_screen():

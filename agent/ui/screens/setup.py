@@ -3,6 +3,7 @@
 import asyncio
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -13,17 +14,22 @@ from textual.widgets import Static
 from agent.core.errors import AgentError
 from agent.ui.conversation.text import visible
 from agent.ui.options import Missing, Opening, Setup
-from agent.ui.text import size
+from agent.ui.text import one_line, size
+from agent.ui.widgets.prompt import Prompt
 
 BAR_CELLS = 32
 
 
 class SetupScreen(ModalScreen[bool]):
-    """Gives whether something was fetched. Going back stops a download; what is there is kept."""
+    """Gives whether something was fetched. Going back stops a download; what is there is kept.
+
+    Whoever was typing when it came goes on: keys reach the input field, and only an Enter before which
+    nothing was typed starts a download.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "fetch", "Get it"),
-        Binding("escape,q,ctrl+c", "leave", "Not now"),
+        Binding("escape,ctrl+c", "leave", "Not now"),
     ]
 
     def __init__(self, setup: Setup, opening: Opening, missing: list[Missing]) -> None:
@@ -32,6 +38,7 @@ class SetupScreen(ModalScreen[bool]):
         self._opening = opening
         self._missing = missing
         self._is_fetching = False
+        self._has_typed = False
 
     @property
     def can_fetch(self) -> bool:
@@ -42,7 +49,40 @@ class SetupScreen(ModalScreen[bool]):
             yield Static(Content.styled("Before the first turn", "bold"), classes="sheet-title")
             yield Static(Content("\n").join(_described(item) for item in self._missing), id="setup-list")
             yield Static("", id="setup-progress")
+            yield Static("", id="setup-typed")
             yield Static(Content.styled(self._keys(), "$quiet"), classes="sheet-foot")
+
+    def on_mount(self) -> None:
+        self._show_typed()
+
+    @property
+    def _prompt(self) -> Prompt:
+        return self.app.screen_stack[0].query_one(Prompt)
+
+    def on_key(self, event: events.Key) -> None:
+        is_send = event.key == "enter"
+        has_text = self._has_typed or bool(self._prompt.text.strip())
+        if event.key in ("escape", "ctrl+c") or (is_send and not has_text):
+            return
+        event.stop()
+        # Keys of one burst are typed after this, so the field cannot be asked yet whether one was.
+        self._has_typed = not is_send
+        self._prompt.post_message(events.Key(event.key, event.character))
+        self._prompt.call_later(self._show_typed)
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        self._has_typed = True
+        self._prompt.take_paste(event.text)
+        self._show_typed()
+
+    def _show_typed(self) -> None:
+        if not self.is_attached:
+            return
+        text = self._prompt.text
+        typed = self.query_one("#setup-typed", Static)
+        typed.display = bool(text.strip())
+        typed.update(Content.assemble(("typed  ", "$quiet"), one_line(text), ("  Enter sends it", "$quiet")))
 
     def _keys(self) -> str:
         if not self.can_fetch:
