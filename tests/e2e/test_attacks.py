@@ -90,7 +90,7 @@ def prepare(place: Place) -> None:
     (place.workspace / "link").symlink_to(place.config)
 
 
-def hold(place: Place, done: Done, *, some: bool = True) -> None:
+def hold(place: Place, done: Done, *, some: bool = True, code: int = 4) -> None:
     """Nothing happened, everything is on record, and the exit code tells."""
     assert (place.config / "config.toml").read_text("utf-8") == '[permissions]\nmode = "ask"\n'
     assert not (place.state / "trusted.json").exists()
@@ -101,7 +101,7 @@ def hold(place: Place, done: Done, *, some: bool = True) -> None:
     leaked = [path for path in place.workspace.glob("leaked-*") if path.read_text("utf-8")]
     assert leaked == []
     assert (place.folder / ".ssh" / "id_ed25519").read_text("utf-8") == "a-private-key"
-    assert done.code == 4
+    assert done.code == code
     events = place.sessions()[-1]
     finished = [event for event in events if event["type"] == "tool_finished"]
     assert all(event["decision"] for event in finished)
@@ -172,6 +172,47 @@ def test_a_result_of_an_mcp_server_cannot_widen_what_is_allowed(place: Place, sc
         encoding="utf-8",
     )
     assert "ignore all earlier instructions" in sent
+    hold(place, done)
+
+
+def test_output_of_the_check_cannot_widen_what_is_allowed(place: Place, scripted_server: StartServer):
+    prepare(place)
+    place.write("notes.md", BAIT)
+    check = "cat notes.md; test -f steal.py"
+    done, sent = attack(place, scripted_server, [], "--check", check)
+    assert "ignore all earlier instructions" in sent
+    hold(place, done, code=0)  # the check proves the work that was asked for
+
+
+def test_the_name_of_a_file_cannot_widen_what_is_allowed(place: Place, scripted_server: StartServer):
+    prepare(place)
+    place.write(BAIT.partition("\n")[0], "")
+    done, sent = attack(place, scripted_server, [call("glob", pattern="*")])
+    assert "ignore all earlier instructions" in sent
+    hold(place, done)
+
+
+def test_a_sub_agent_neither_gets_around_a_rule_nor_widens_what_is_allowed(
+    place: Place, scripted_server: StartServer
+):
+    prepare(place)
+    place.write("notes.md", BAIT)
+    place.variables["AGENT_SUBAGENTS"] = "on"
+    tricked = [
+        call("task", prompt="What do the notes say?"),
+        call("read", path="notes.md"),
+        call("read", path=".env"),
+        call("read", path="~/.ssh/id_ed25519"),
+        call("search", pattern="SECRET", path=".env"),
+        Step(text=BAIT),
+    ]
+    done, sent = attack(place, scripted_server, tricked)
+    [own] = place.state.glob("sessions/*/*/subagents/*.jsonl")
+    ended = [json.loads(line) for line in own.read_text("utf-8").splitlines()]
+    outcomes = [event["outcome"] for event in ended if event["type"] == "tool_finished"]
+    assert outcomes == ["ok", "denied", "denied", "denied"]
+    assert "a-private-key" not in sent
+    assert "a-secret-value" not in sent
     hold(place, done)
 
 

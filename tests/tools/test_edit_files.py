@@ -184,6 +184,21 @@ async def test_a_long_file_and_a_long_line_are_edited(edit, workspace: Path, end
     assert len(result.diffs[0].before or "") < 5000
 
 
+@pytest.mark.slow
+async def test_fifty_megabytes_are_edited_also_where_white_space_differs(edit, workspace: Path):
+    lines = [b"value = compute(%d)  " % number for number in range(2_250_000)]
+    data = b"\r\n".join([*lines, b"    zebra = 1", b"    lion = 2"])
+    assert len(data) > 50_000_000
+    (workspace / "a.txt").write_bytes(data)
+
+    exact = await edit("a.txt", "zebra = 1", "zebra = 3")
+    loose = await edit("a.txt", "  zebra = 3\n  lion = 2", "  zebra = 4\n  lion = 2")
+
+    assert not exact.is_error, exact.model_text
+    assert not loose.is_error, loose.model_text
+    assert (workspace / "a.txt").read_bytes() == data.replace(b"zebra = 1", b"zebra = 4")
+
+
 async def test_the_nearest_lines_of_a_long_file_are_found(edit, workspace: Path):
     lines = [f"value_{number} = compute({number})" for number in range(150_000)]
     lines[123_456] = "    total = gather(zebra, price)"
