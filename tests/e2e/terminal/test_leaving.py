@@ -104,6 +104,25 @@ def test_a_killed_program_goes_on_with_its_conversation_and_what_was_typed(
     assert "Good morning" in said(server.chats[1])[0]
 
 
+def test_a_session_is_resumed_by_its_id_with_the_command_for_sessions(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    server = scripted_server("A fine day.", "Another one.", "Where were we?")
+    place.use(server.url)
+    assert place.run("run", "-p", "Good morning").code == 0
+    assert place.run("run", "-p", "Good night").code == 0
+    listed = place.run("session", "list").out.splitlines()
+    [first] = [line.split()[0] for line in listed if line.endswith("Good morning")]
+
+    screen = terminal("session", "resume", first)
+    screen.until("A fine day.")
+    assert "Good night" not in screen.text
+    screen.until_ready()
+    screen.say("Go on")
+    screen.until("Where were we?")
+    assert "Good morning" in said(server.chats[2])[0]
+
+
 def test_a_session_in_which_nothing_was_said_is_not_offered_to_go_on_with(
     place: Place, scripted_server: StartServer, terminal: OpenTerminal
 ):
