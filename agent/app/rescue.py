@@ -62,7 +62,7 @@ class Rescuer:
             return None
         found, cause = await self._look(_LOOKS if failed.kind in _SUSPICIOUS else 1)
         if found == "alive":
-            return None
+            return await self._without_draft(failed.text) if _never_works(failed) else None
         if found == "stopped" and failed.kind == "dropped":
             # Somebody wanted it to end while it answered: that is not undone.
             self._stopped_in_reply = True
@@ -90,6 +90,24 @@ class Rescuer:
         return await self._resume(
             plain,
             f"{cause}; it is started without its draft model",
+            "the server was started again without its draft model",
+        )
+
+    async def _without_draft(self, failure: str) -> Rescue | None:
+        """The same server without the draft; None where there is none, or somebody else is being served."""
+        from agent.server.probe import is_busy
+        from agent.server.stop import stop_server
+
+        plain, record = self.serving.without_draft(), self.serving.record_of(self.endpoint)
+        if plain is None or record is None or await in_background(lambda: is_busy(record)):
+            return None
+        try:
+            await stop_server(record, runtime_folder())
+        except AgentError:
+            return None
+        return await self._resume(
+            plain,
+            f"{failure}; it is started without its draft model",
             "the server was started again without its draft model",
         )
 
@@ -130,3 +148,8 @@ class Rescuer:
             return "replaced", None
         cause = explain_end(record)
         return ("crashed", cause) if cause else ("alive", None)
+
+
+def _never_works(failed: Failure) -> bool:
+    """Whether the server itself failed at a request, and did so again when it was repeated and read anew."""
+    return failed.kind == "server" and failed.is_lasting

@@ -151,7 +151,8 @@ class ChatModel:
     ) -> AsyncIterator[ModelItem]:
         """Streams one reply; the same request is repeated at most twice when the server fails.
 
-        What a failed stream had said by then is void, a `Retry` says so. While the server loads its model
+        The last time it is to be read anew, because a server may fail on what it has kept of the prompt. What
+        a failed stream had said by then is void, a `Retry` says so. While the server loads its model
         the request is repeated for as long as the connection allows. Prompt and reply never take more than
         the window: the reply is bounded to what is left, and without room for one nothing is sent.
         """
@@ -169,7 +170,7 @@ class ChatModel:
                         yield item
             if failure is None:
                 return
-            rescue = await self._rescued(failure)
+            rescue = await self._rescued(replace(failure, is_lasting=attempt == RETRIES))
             if rescue is not None:
                 yield Retry(cause=rescue.cause, attempt=1)
                 request = await self._fitted(messages, max_tokens, offer)
@@ -186,6 +187,8 @@ class ChatModel:
                 await self._pause(2 * self._connection.retry_seconds)
             elif failure.retry and attempt < RETRIES and not self._cancel.is_set():
                 attempt += 1
+                if attempt == RETRIES and failure.kind == "server" and "cache_prompt" in request:
+                    request = {**request, "cache_prompt": False}
                 yield Retry(cause=failure.text, attempt=attempt)
                 await self._pause(self._connection.retry_seconds * attempt)
             else:

@@ -45,6 +45,7 @@ class Failure:
     """`retry` says whether the same request may be sent again. `said` is what the server said, in full.
 
     `window` and `prompt` are the sizes of context and prompt in tokens, where an overflow says them.
+    `is_lasting` is set once every repetition has failed too.
     """
 
     kind: FailureKind
@@ -53,6 +54,7 @@ class Failure:
     said: str = ""
     window: int = 0
     prompt: int = 0
+    is_lasting: bool = False
 
 
 def classify(error: BaseException, base_url: str, *, streaming: bool) -> Failure:

@@ -216,6 +216,25 @@ def test_run_goes_on_without_the_draft_when_its_server_dies_twice_with_it(place:
     assert "runs without its draft model" in place.run("server", "status").out
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_run_goes_on_without_the_draft_when_its_server_lives_and_fails_each_time_with_it(
+    place: Place, binary: FakeBinary, is_shared: bool
+):
+    with_draft(place)
+    words = "failed to process the draft"
+    binary.tell(any_model=True, endless=False, chat_error=words, only_when_drafting=True, busy=is_shared)
+    done = place.run("-p", "Hello", "--output", "jsonl", program=RUN)
+    chats = [one["body"] for one in binary.requests() if one["path"] == "/v1/chat/completions"]
+    assert [body["cache_prompt"] for body in chats[:3]] == [True, True, False]
+    if is_shared:  # somebody else is being served; a trial of tool calls fails, and then the turn
+        assert (done.code, len(binary.starts()), len(chats)) == (5, 1, 6)
+        return
+    assert done.code == 0, done.err
+    [told] = warnings(done, words)
+    assert told == f"the server failed: {words}; it is started without its draft model"
+    assert ["--spec-type" in start["argv"] for start in binary.starts()] == [True, False]
+
+
 def test_run_gives_up_when_its_server_dies_again_and_again(place: Place, binary: FakeBinary):
     binary.tell(any_model=True, die_in_stream=2)
     done = place.run("-p", "Hello", "--output", "jsonl", program=RUN)

@@ -169,6 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
         if tokens_in(prompt) >= state.context:
             self._overflow(tokens_in(prompt))
             return
+        if chat and state.faulty and state.switches.chat_error:
+            self._refuse(500, state.switches.chat_error)
+            return
         state.abort_if_told()
         room = state.context - tokens_in(prompt)
         limits = [

@@ -29,6 +29,7 @@ class Switches:
     exit_code, exit_signal: how it ends then; a signal wins.
     die_in_stream: ends after so many pieces of a stream, by `exit_signal` or SIGKILL.
     abort_at_request: healthy until the first request for tokens, if it drafts (Gemma 3 with DFlash).
+    chat_error: each chat is answered with 500 and these words.
     sick_if: /health says 500 while this file exists.
 
     context: what a slot gets at the most, less than asked.
@@ -61,6 +62,7 @@ class Switches:
     exit_signal: int = 0
     die_in_stream: int = 0
     abort_at_request: bool = False
+    chat_error: str = ""
     sick_if: str = ""
     context: int = 0
     trained_context: int = 32768

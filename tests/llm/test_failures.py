@@ -16,22 +16,24 @@ from tests.llm.rig import QUESTION, failed, reply_in, retries
 BROKEN = {"fault": "http_500", "message": "something broke"}
 
 
-async def test_a_failing_server_is_asked_again_with_the_same_bytes(
+async def test_a_failing_server_is_asked_again_with_the_same_bytes_and_then_to_read_them_anew(
     scripted_server: StartServer, connect: Connect
 ):
-    server = scripted_server(BROKEN | {"times": 2}, "One.")
+    server = scripted_server(BROKEN | {"times": 2}, "One.", "Two.")
+    client = connect(server)
 
-    items = await connect(server).items()
+    items = await client.items()
 
     assert reply_in(items).message.text == "One."
     assert [(item.attempt, item.cause) for item in retries(items)] == [
         (1, "the server failed: something broke"),
         (2, "the server failed: something broke"),
     ]
-    bodies = {json.dumps(chat.body) for chat in server.chats}
-    lengths = {chat.headers["Content-Length"] for chat in server.chats}
-    assert len(server.chats) == 3
-    assert (len(bodies), len(lengths)) == (1, 1)
+    first, second, third = (chat.body for chat in server.chats)
+    assert json.dumps(first) == json.dumps(second)
+    assert third == first | {"cache_prompt": False}
+    await client.ask()
+    assert server.chats[-1].body == first
 
 
 async def test_a_server_that_keeps_failing_is_given_up(scripted_server: StartServer, connect: Connect):
