@@ -5,6 +5,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from agent.core.errors import UsageError
 from agent.ui.commands.catalogue import ALL, choice, run_line
 from agent.ui.editor import edit_text, editor_command
 from agent.ui.text import one_line
@@ -70,7 +71,14 @@ async def edit_outside(app: "AgentApp", _desk: "Desk") -> None:
     """Raises UsageError: there is no editor, or it failed."""
     command = editor_command(os.environ)
     text = app.prompt.pastes.expand(app.prompt.text)
+    failure: UsageError | None = None
     with app.suspend(), app.batch_update():
-        edited = await edit_text(text, command)
-    app.prompt.show_text(edited)
+        # An error that left this block would leave the terminal to the editor, without screen and keys.
+        try:
+            text = await edit_text(text, command)
+        except UsageError as error:
+            failure = error
     app.refresh(layout=True)
+    if failure is not None:
+        raise failure
+    app.prompt.show_text(text)

@@ -15,7 +15,7 @@ import pyte
 from tests.e2e.conftest import Place
 
 PATIENCE_SECONDS = 60.0
-CONTROL_C, CONTROL_D, CONTROL_J, CONTROL_R = "\x03", "\x04", "\n", "\x12"
+CONTROL_C, CONTROL_D, CONTROL_G, CONTROL_J, CONTROL_R = "\x03", "\x04", "\x07", "\n", "\x12"
 ENTER, ALT_ENTER, ESCAPE, TAB, SHIFT_TAB, BACKSPACE = "\r", "\x1b\r", "\x1b", "\t", "\x1b[Z", "\x7f"
 UP, DOWN, F2 = "\x1b[A", "\x1b[B", "\x1bOQ"
 

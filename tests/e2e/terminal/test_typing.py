@@ -5,7 +5,18 @@ import pytest
 from tests.conftest import StartServer
 from tests.e2e.conftest import Place
 from tests.e2e.terminal.conftest import OpenTerminal, said
-from tests.e2e.terminal.rig import BACKSPACE, CONTROL_J, CONTROL_R, DOWN, ENTER, ESCAPE, F2, TAB, UP
+from tests.e2e.terminal.rig import (
+    BACKSPACE,
+    CONTROL_G,
+    CONTROL_J,
+    CONTROL_R,
+    DOWN,
+    ENTER,
+    ESCAPE,
+    F2,
+    TAB,
+    UP,
+)
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -130,3 +141,31 @@ def test_a_long_paste_is_folded_and_sent_whole(
     screen.press(ENTER)
     screen.until("Read it.")
     assert said(server.chats[0])[-1].endswith(f"Sum up: {lines}a\n")
+
+
+def test_the_text_goes_to_the_editor_and_comes_back_with_the_screen(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("Read.").url)
+    place.write("edit.sh", 'echo "editing"; printf "%s and more" "$(cat "$1")" >"$1"\n')
+    screen = terminal(environment={"VISUAL": f"sh {place.workspace / 'edit.sh'}"})
+    screen.until_ready()
+    screen.type("begun here")
+    screen.press(CONTROL_G)
+    screen.until(lambda: screen.prompt == "begun here and more")
+    screen.until_ready()
+    screen.press(ENTER)
+    screen.until("Read.")
+    screen.until("begun here and more")
+
+
+def test_an_editor_that_fails_leaves_the_text_as_it_was(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server().url)
+    screen = terminal(environment={"VISUAL": "false"})
+    screen.until_ready()
+    screen.type("begun here")
+    screen.press(CONTROL_G)
+    screen.until("false ended with status 1")
+    screen.until(lambda: screen.prompt == "begun here")
