@@ -70,6 +70,10 @@ async def test_a_question_shows_the_parsed_commands_and_takes_once_and_no(use: S
         shown = [part.content.text for part in first.call.content or () if part.type == "content"]
         assert "touch one" in shown[-1]
         assert "touch two" in shown[-1]
+        assert (first.call.kind, first.call.raw_input) == (
+            "execute",
+            {"command": "touch one && timeout 5 touch two"},
+        )
         assert [option.kind for option in first.options] == [
             "allow_once",
             "allow_always",
@@ -88,13 +92,17 @@ async def test_a_question_shows_the_parsed_commands_and_takes_once_and_no(use: S
 async def test_a_rule_that_is_allowed_for_good_is_kept_and_asked_no_more(
     use: StartServer, work: Path, tmp_path: Path
 ):
-    use(call("shell", command="touch a"), call("shell", command="touch a"), "Ok.")
+    use(*(call("shell", command="touch a") for _ in range(2)), "Ok.", call("shell", command="touch a"), "Ok.")
     async with editing(work) as editor:
         session = await editor.begin(work)
         turn = begun(editor, session, "Go")
         (await editor.question()).answer("always")
         await turn
         assert len(editor.client.questions) == 1
+    async with editing(work) as another:
+        await another.say(await another.begin(work), "Again")
+        assert another.client.questions == []
+        assert [card["status"] for card in another.cards()] == ["completed"]
     assert "touch" in (tmp_path / "config" / "config.toml").read_text("utf-8")
 
 
@@ -107,6 +115,8 @@ async def test_a_question_about_an_edit_shows_the_change_and_closing_it_is_a_no(
         question = await editor.question()
         diffs = [part for part in question.call.content or () if part.type == "diff"]
         assert [(diff.old_text, diff.new_text) for diff in diffs] == [("one\n", "two\n")]
+        assert [place.path for place in question.call.locations or ()] == [str(work / "a.txt")]
+        assert question.call.raw_input == {"path": "a.txt", "old": "one", "new": "two"}
         question.answer("")
         await turn
     assert (work / "a.txt").read_text("utf-8") == "one\n"
