@@ -197,7 +197,8 @@ async def open_engine(
     rescuer = Rescuer(serving, endpoint, emit=emit)
     setting = replace(setting_for(endpoint, name), recover=rescuer)
     model = model_for(setting, protocol, replies_before=last_reply_number(messages))
-    emit(ServerState(state="ready", detail=f"context {endpoint.context_tokens} tokens"))
+    window = endpoint.context_tokens
+    emit(ServerState(state="ready", detail=f"context {window} tokens" if window else "context not known"))
     engine = Engine(
         serving=serving,
         endpoint=endpoint,

@@ -14,6 +14,14 @@ _TELL_TEMPLATES = ("llama-server", "vllm", "sglang")
 _REASONING_ARGUMENTS = frozenset({"enable_thinking", "reasoning_effort", "thinking"})
 # Nobody has said that they refuse llama-server's fields; a server that does is asked again without.
 _MAY_KNOW_LLAMA_FIELDS = ("llama-server", "unknown")
+_OLLAMA_SAYS_NO_WINDOW = (
+    "Ollama does not say how much context the model gets, and cuts longer prompts without a word; "
+    "set OLLAMA_CONTEXT_LENGTH for it, and context in a profile of your own"
+)
+_NO_WINDOW = (
+    "the server does not say how much context the model gets, so the conversation is not kept within it "
+    "before the server refuses a prompt; set context in a profile of your own"
+)
 
 
 def speaks_llama(endpoint: Endpoint) -> bool:
@@ -54,11 +62,8 @@ def template_arguments(endpoint: Endpoint, profile: Profile) -> Mapping[str, Any
 def remarks(endpoint: Endpoint, profile: Profile, protocol: str) -> Sequence[str]:
     """What people should know of an engine before they rely on it, one line each."""
     found = []
-    if endpoint.engine == "ollama" and not endpoint.context_tokens:
-        found.append(
-            "Ollama does not say how much context the model gets, and cuts longer prompts without a word; "
-            "set OLLAMA_CONTEXT_LENGTH for it, and context in a profile of your own"
-        )
+    if not endpoint.context_tokens:
+        found.append(_OLLAMA_SAYS_NO_WINDOW if endpoint.engine == "ollama" else _NO_WINDOW)
     if profile.model_card.guided and protocol == "constrained" and not speaks_llama(endpoint):
         found.append("only llama-server takes grammars, so files are written as part of a call here")
     return found

@@ -70,7 +70,7 @@ def test_server_that_refuses_fields_is_asked_without_and_says_so_once(
 
     notices = [record["text"] for record in done.records if record["type"] == "notice"]
     assert (done.code, done.result["files_changed"]) == (0, ["made.txt"])
-    assert notices == [
+    assert [text for text in notices if "asked without" in text] == [
         "the server does not know cache_prompt, return_progress, so it is asked without from now on"
     ]
     assert len(server.bodies) == 3
@@ -93,6 +93,18 @@ def test_ollama_is_asked_for_the_model_that_is_named(place: Place, other_engine:
     assert named.records[0]["model"] == f"b:2b at {server.url}"
     [notice] = [record["text"] for record in named.records if record["type"] == "notice"]
     assert notice.startswith("Ollama does not say how much context the model gets")
+
+
+def test_window_that_nobody_knows_is_told_before_the_first_request_and_no_number_is_made_up(
+    place: Place, other_engine: StartEngine
+):
+    place.use(other_engine("bare", LONG_ANSWER).url)
+    done = place.run("run", "-p", "Say something", "--output", "jsonl")
+    types = [record["type"] for record in done.records]
+    [notice] = [record for record in done.records if "how much context" in record.get("text", "")]
+    assert notice["level"] == "warning"
+    assert done.records.index(notice) < types.index("step_started")
+    assert (done.code, done.records[0]["context_tokens"]) == (0, 0)
 
 
 def test_context_of_a_profile_counts_where_the_server_does_not_say(place: Place, other_engine: StartEngine):
