@@ -160,11 +160,15 @@ def _server(*steps: StepLike) -> Any:
         server.close()
 
 
-def run(count: int, seed: int, step: int = 1) -> dict[str, Any]:
-    """Kills at each event, at most `count`, and every `step`th. `bytes_lost` and `failures` have to be 0."""
+def run(count: int, seed: int, step: int = 1, first: int = 1) -> dict[str, Any]:
+    """Kills at each event from the `first` on, at most `count`, and every `step`th.
+
+    `bytes_lost` and `failures` have to be 0. `events` is how many the run has, 0 where it was not killed up
+    to its end.
+    """
     failures: list[str] = []
-    kills = lost = 0
-    event = 1 + seed % step
+    kills = lost = events = 0
+    event = first + seed % step
     while kills < count:
         with tempfile.TemporaryDirectory(prefix="agent-kills-") as folder:
             seen, gone, problem = fault(Path(os.path.realpath(folder)), event)
@@ -173,10 +177,12 @@ def run(count: int, seed: int, step: int = 1) -> dict[str, Any]:
         if problem:
             failures.append(f"killed at event {event}: {problem}")
         if seen < event:
+            events = seen
             break
         event += step
     return {
         "kills": kills,
+        "events": events,
         "bytes_lost": lost,
         "failures": len(failures),
         "first_failures": failures[:10],
