@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent.app.background import in_background
 from agent.app.serving import Progress, Serving
@@ -113,7 +114,7 @@ def guard_for(
     baseline = (stored or stored_baseline)(endpoint)
     if foreign and baseline is not None and baseline.accept_rate is None:
         baseline = None  # it may not draft at all, and nobody could say
-    return SpeedGuard(serving, SpeedWatch(baseline))
+    return SpeedGuard(serving, SpeedWatch(baseline, plain_rate=None if foreign else plain_rate(serving)))
 
 
 def stored_baseline(endpoint: Endpoint) -> Baseline | None:
@@ -123,21 +124,37 @@ def stored_baseline(endpoint: Endpoint) -> Baseline | None:
     return baseline_for(key_of(endpoint), state_folder() / FILE_NAME)
 
 
+def plain_rate(serving: Serving) -> float | None:
+    """The tok/s of the same model without drafting, where `agent bench` has measured that."""
+    from agent.bench.baseline import FILE_NAME, plain_baselines
+
+    measured = plain_baselines(state_folder() / FILE_NAME)
+    return next((one.decode_rate for one in measured if _is_plain(serving, one.profile)), None)
+
+
 def plain_profile(serving: Serving) -> str:
     """A profile with the same model and no drafting; empty where there is none."""
-    from agent.server.profile_files import list_profiles, load_profile
+    from agent.server.profile_files import list_profiles
 
+    names = [file.name for file in list_profiles(_profile_folders())]
+    return next((name for name in names if _is_plain(serving, name)), "")
+
+
+def _is_plain(serving: Serving, name: str) -> bool:
+    """Whether the profile of that name serves the same model without drafting."""
+    from agent.server.profile_files import load_profile
+
+    try:
+        profile = load_profile(name, _profile_folders())
+    except AgentError:  # a damaged profile of the person's is another matter
+        return False
     target = serving.profile.target
-    folders = [config_folder() / "profiles", profiles_folder()]
-    for name in [file.name for file in list_profiles(folders)]:
-        try:
-            profile = load_profile(name, folders)
-        except AgentError:  # a damaged profile of the person's is another matter
-            continue
-        same = target is not None and profile.target is not None and profile.target.file == target.file
-        if same and not profile.speculation.kinds and profile.engine == serving.profile.engine:
-            return profile.name
-    return ""
+    same = target is not None and profile.target is not None and profile.target.file == target.file
+    return same and not profile.speculation.kinds and profile.engine == serving.profile.engine
+
+
+def _profile_folders() -> list[Path]:
+    return [config_folder() / "profiles", profiles_folder()]
 
 
 async def _stays_busy(record: Record) -> bool:

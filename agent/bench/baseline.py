@@ -82,6 +82,15 @@ def baseline_for(fingerprint: str, file: Path, suite: str = "") -> Baseline | No
     return None if suite else max(found, key=lambda one: one.measured_at, default=None)
 
 
+def plain_baselines(file: Path) -> list[Baseline]:
+    """What was measured of servers that draft nothing, with the suites that are most like a session first."""
+    tables = [suites for suites in _read(file).values() if isinstance(suites, dict)]
+    found = [one for suites in tables for raw in suites.values() if (one := _baseline(raw))]
+    plain = [one for one in found if one.speculation == "none"]
+    order = {name: place for place, name in enumerate(_PREFERRED_SUITES)}
+    return sorted(plain, key=lambda one: order.get(one.suite, len(order)))
+
+
 def _read(file: Path) -> dict[str, Any]:
     """What is remembered; a file that is missing or damaged remembers nothing."""
     try:

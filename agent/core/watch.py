@@ -1,8 +1,10 @@
-"""Notices when drafting no longer pays: slower than it was once measured, or hardly any draft accepted."""
+"""Notices when drafting no longer pays: slower than it was once measured, or than the model alone was, or
+hardly any draft accepted."""
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Protocol
 
 from agent.core.stats import StepStats, total
@@ -25,12 +27,17 @@ class WatchLimits:
     """When something is said.
 
     `steps` replies in a row below `share` of the baseline, where only those of at least `reply_tokens` count:
-    a short one says little about speed. Or an acceptance below `acceptance_floor` over `drafted_tokens`.
+    a short one says little about speed. Or a median below `plain_share` of the speed without drafting, over
+    the last `stretches`, each of as many replies as have `stretch_tokens`. Or an acceptance below
+    `acceptance_floor` over `drafted_tokens`.
     """
 
     steps: int = 3
     share: float = 0.8
     reply_tokens: int = 32
+    plain_share: float = 0.95
+    stretches: int = 5
+    stretch_tokens: int = 256
     acceptance_floor: float = 0.1
     drafted_tokens: int = 200
 
@@ -39,12 +46,16 @@ class WatchLimits:
 class SpeedWatch:
     """Looks at the figures of each step of a session, and speaks up once.
 
-    Without a `baseline` only the acceptance is looked at. `is_over` says that it has spoken.
+    Without a `baseline` and a `plain_rate`, the tok/s of the same model without drafting, only the acceptance
+    is looked at. `is_over` says that it has spoken.
     """
 
     baseline: Baseline | None = None
     limits: WatchLimits = WatchLimits()
     is_over: bool = False
+    plain_rate: float | None = None
+    _stretch: list[StepStats] = field(default_factory=list)
+    _rates: list[float] = field(default_factory=list)
     _slow: deque[StepStats] = field(default_factory=deque)
     _drafted: int = 0
     _accepted: int = 0
@@ -53,7 +64,7 @@ class SpeedWatch:
         """One line with the figures when drafting does not pay, else empty."""
         if self.is_over:
             return ""
-        found = self._slower(stats) or self._useless(stats)
+        found = self._slower(stats) or self._slower_than_plain(stats) or self._useless(stats)
         self.is_over = bool(found)
         return found
 
@@ -68,6 +79,24 @@ class SpeedWatch:
         if len(self._slow) < self.limits.steps:
             return ""
         return _slowdown(self._slow, self.baseline)
+
+    def _slower_than_plain(self, stats: StepStats) -> str:
+        if self.plain_rate is None or stats.decode_rate is None:
+            return ""
+        self._stretch.append(stats)
+        whole = total(self._stretch)
+        if whole.decoded_tokens < self.limits.stretch_tokens or whole.decode_rate is None:
+            return ""
+        self._stretch.clear()
+        self._rates = [*self._rates, whole.decode_rate][-self.limits.stretches :]
+        rate = median(self._rates)
+        if len(self._rates) < self.limits.stretches or rate >= self.limits.plain_share * self.plain_rate:
+            return ""
+        share = rate / self.plain_rate
+        return (
+            f"slower with drafts than without: {rate:.1f} tok/s, measured without {self.plain_rate:.1f} tok/s "
+            f"({share:.0%} of it)"
+        )
 
     def _useless(self, stats: StepStats) -> str:
         self._drafted += stats.drafted

@@ -8,6 +8,7 @@ import pytest
 
 from agent.app.serving import Serving
 from agent.app.watching import guard_for, plain_profile
+from agent.bench.baseline import FILE_NAME, Baseline, store_baseline
 from agent.config.model import Server, Settings
 from agent.core.events import Notice, StepFinished
 from agent.core.stats import StepStats
@@ -50,6 +51,7 @@ def told(one: Serving, endpoint: Endpoint, baseline: Measured | None = Measured(
 @pytest.fixture(autouse=True)
 def no_profiles_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
 
 
 def test_slow_server_that_drafts_is_told_once():
@@ -80,3 +82,23 @@ def test_profile_with_the_same_model_and_no_draft_is_the_remedy():
     target = ModelFile(file="gemma-4-31B-it-Q4_K_S.gguf")
     profile = Profile(name="mine", engine="llama-server", target=target)
     assert plain_profile(replace(serving(), profile=profile)) == "gemma4-31b"
+
+
+@pytest.mark.parametrize(("profile", "speculation", "is_told"), [
+    ("gemma4-31b", "none", True), ("gemma4-31b-dflash", "draft-dflash", False), ("embedded", "none", False),
+])  # fmt: skip
+def test_speed_that_was_measured_without_drafting_is_what_it_is_compared_with(
+    tmp_path: Path, profile: str, speculation: str, is_told: bool
+):
+    measured = Baseline(
+        profile=profile, suite="agent", decode_rate=40.0, prompt_rate=None, speculation=speculation,
+        accept_rate=None, machine="", samples=3, measured_at="2026-01-01T00:00:00+00:00",
+    )  # fmt: skip
+    store_baseline(tmp_path / "state" / FILE_NAME, "another fingerprint", measured)
+    one = serving(file="gemma-4-31B-it-Q4_K_S.gguf")
+    one = replace(one, profile=one.profile.model_copy(update={"engine": "llama-server"}))
+    guard = guard_for(one, OURS, lambda _: None)
+    slow = replace(SLOW, stats=StepStats(decoded_tokens=300, decode_seconds=10.0, drafted=9, accepted=5))
+    notices = [notice.text for _ in range(6) if (notice := guard.observe(slow))]
+    words = "slower with drafts than without: 30.0 tok/s"
+    assert [text.startswith(words) for text in notices] == [True] * is_told

@@ -75,6 +75,27 @@ def test_unknown_acceptance_is_left_out():
     assert said(*[reply(50)] * 3, baseline=Measured(accept_rate=None))[-1].endswith("acceptance 50%")
 
 
+def beside_plain(rates: list[float], tokens: int = 256) -> list[str]:
+    watch = SpeedWatch(plain_rate=100.0)
+    return [watch.observe(reply(rate, tokens)) for rate in rates]
+
+
+def test_median_of_five_stretches_below_the_speed_without_a_draft_is_told():
+    assert beside_plain([94, 50, 300, 94, 90]) == [
+        *[""] * 4,
+        "slower with drafts than without: 94.0 tok/s, measured without 100.0 tok/s (94% of it)",
+    ]
+
+
+def test_drafting_that_costs_less_than_a_twentieth_or_gains_is_fine():
+    assert not any(beside_plain([95] * 9))
+    assert not any(beside_plain([50, 50, 120, 120, 120, 50, 120]))
+
+
+def test_short_replies_count_together():
+    assert [bool(line) for line in beside_plain([90] * 20, tokens=64)] == [*[False] * 19, True]
+
+
 def test_draft_that_is_hardly_ever_accepted_is_told_with_the_counts():
     line = said(*[reply(100, drafted=50, accepted=2)] * 4)[-1]
     assert line == (
