@@ -93,10 +93,8 @@ class SpeedWatch:
         if len(self._rates) < self.limits.stretches or rate >= self.limits.plain_share * self.plain_rate:
             return ""
         share = rate / self.plain_rate
-        return (
-            f"slower with drafts than without: {rate:.1f} tok/s, measured without {self.plain_rate:.1f} tok/s "
-            f"({share:.0%} of it)"
-        )
+        alone = f"{self.plain_rate:.1f} tok/s ({share:.0%} of it)"
+        return f"slower with drafts than without: {rate:.1f} tok/s, measured without {alone}"
 
     def _useless(self, stats: StepStats) -> str:
         self._drafted += stats.drafted

@@ -227,6 +227,9 @@ def holds_together(events: Sequence[Event], requests: Sequence[RecordedRequest])
                 assert extends(before, now), f"request {seen} does not extend the one before it"
             broken, seen = "", seen + 1
     assert seen == len(requests)
+    for request in requests:  # templates refuse a second system message, and one that is not the first
+        roles = [message["role"] for message in request.body["messages"]]
+        assert (roles[0], roles.count("system")) == ("system", 1)
 
 
 @asynccontextmanager

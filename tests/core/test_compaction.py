@@ -107,6 +107,26 @@ async def test_a_long_session_stays_within_the_window(window: int):
     assert all(BEGINNING in str(one.messages[1]) for one in model.requests[-2:])
 
 
+async def test_a_session_is_summed_up_in_time_where_the_server_counts_nothing():
+    pages = [page(number, 3_000) for number in range(20)]
+    model = WindowedModel(
+        lambda n: calling(n, "read", count=n) if n < 20 else "All read.", 8_192, tells_usage=False
+    )
+    events = await turn(room_for(model, [reading(pages)], count=None), begun())
+    assert (of(events, "turn_finished")[0].reason, model.refused) == ("done", 0)
+    assert model.summaries
+    assert all(steps_between_compactions(events))
+
+
+async def test_a_limit_of_replies_as_large_as_the_window_does_not_sum_up_at_each_step():
+    pages = [page(number, 2_700) for number in range(12)]
+    model = WindowedModel(lambda n: calling(n, "read", count=n) if n < 12 else "All read.", 8_192)
+    events = await turn(room_for(model, [reading(pages)], reply_tokens=8_192), begun())
+    hold(model, events)
+    assert (of(events, "turn_finished")[0].reason, model.refused) == ("done", 0)
+    assert min(steps_between_compactions(events)) > 2
+
+
 async def test_what_is_not_read_yet_follows_the_summary_whole_and_is_evaluated_once():
     pages = [page(number, 8_000) for number in range(12)]
     model = WindowedModel(lambda n: calling(n, "read", count=n) if n < 12 else "All read.", 32_768)

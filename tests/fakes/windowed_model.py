@@ -36,7 +36,7 @@ class WindowedModel:
     """Answers what `answer` says to the number of the step (from 0), and requests for a summary with `notes`.
 
     `window` is what it promises, `real_window` what it has. A prompt that does not fit is refused, a reply
-    that does not is cut.
+    that does not is cut. Without `tells_usage` it counts nothing, as servers do that send no usage.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class WindowedModel:
         *,
         notes: Said = "Decided: to go on. Open: the rest.",
         real_window: int = 0,
+        tells_usage: bool = True,
     ) -> None:
         self.context_tokens = window
         self.requests: list[Request] = []
@@ -53,6 +54,7 @@ class WindowedModel:
         self._answer = answer
         self._notes = notes
         self._real = real_window or window
+        self._tells_usage = tells_usage
         self._steps = 0
         self._slot: list[str] = []
 
@@ -92,6 +94,8 @@ class WindowedModel:
         stats = StepStats(
             prompt_tokens=len(prompt) - cached, cached_tokens=cached, decoded_tokens=len(pieces)
         )
+        if not self._tells_usage:
+            stats = StepStats(counted=False)
         if cut:
             text = "".join(tokenize(message.text)[:most])
             return Reply(

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from agent.llm.connection import Connection
 from tests.conftest import StartServer
 from tests.llm.conftest import Connect
 from tests.llm.rig import failed, reply_in, retries
@@ -16,6 +17,13 @@ async def test_silent_server_that_answers_nothing_else_is_declared_dead(
     assert retries(items) == []
     assert len(server.chats) == 1
     assert sum(request.path == "/health" for request in server.requests) >= 2
+
+
+def test_patience_with_silence_comes_to_less_than_thirty_seconds():
+    patience = Connection(base_url="http://127.0.0.1:1", api_key="")
+    pause = min(1.0, patience.stall_seconds)
+    assert patience.stall_seconds + 2 * patience.health_seconds + pause < 30
+    assert patience.silence_seconds >= 600  # of one whose health answers: it may read a long prompt
 
 
 async def test_server_without_a_process_behind_it_is_declared_dead(connect: Connect):
