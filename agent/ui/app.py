@@ -24,7 +24,7 @@ from textual.worker import Worker, WorkerState
 
 from agent.ui import terminal_keys
 from agent.ui.conversation.keys import KEYS
-from agent.ui.entry.draft import DraftFile
+from agent.ui.entry.draft import Draft, DraftFile
 from agent.ui.entry.history import InputHistory
 from agent.ui.frames import MainScreen
 from agent.ui.keys import described, first_keys
@@ -93,6 +93,7 @@ class AgentApp(App[str]):
         folder = options.state_folder
         self.past = InputHistory(folder / "history.jsonl" if folder else None)
         self._drafts = DraftFile(folder, os.getpid())
+        self._queued: tuple[str, ...] = ()
         self.menu = Menu()
         self.prompt = Prompt(self.past, self.menu, options.keys)
         self.prompt.workspace = options.workspace
@@ -330,18 +331,28 @@ class AgentApp(App[str]):
         if self.desk is not None:
             self.desk.be_awake()
 
+    def keep_queued(self, texts: Sequence[str]) -> None:
+        """Takes note of what waits to be sent: whatever ends the program, it is no more lost than a draft."""
+        self._queued = tuple(texts)
+        self._draft_timer.resume()
+
     def _save_draft(self) -> None:
-        self._drafts.save(self.prompt.draft())
+        self._drafts.save(self._unsent())
         self._draft_timer.pause()
+
+    def _unsent(self) -> Draft:
+        draft = self.prompt.draft()
+        waiting = "\n\n".join((*self._queued, *(self.desk.live.waiting if self.desk is not None else ())))
+        return Draft("\n".join(filter(None, (waiting, draft.text))), draft.pastes)
 
     async def leave(self) -> None:
         """Saves what was typed, lets go of the session and ends."""
-        self._drafts.save(self.prompt.draft())
+        self._drafts.save(self._unsent())
         facts = self.facts
         self.status.say("Closing the session …")
         if self.desk is not None:
             await self.desk.live.close()
-        if not self.prompt.text:
+        if not self._unsent().text:
             self._drafts.remove()
         self.exit(facts.session_id if facts else "")
 

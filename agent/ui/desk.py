@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from agent.core.errors import AgentError
-from agent.core.events import ApprovalRequest, Event, QuestionAsked, TurnFinished
+from agent.core.events import ApprovalRequest, Event, QuestionAsked, QueueChanged, TurnFinished
 from agent.core.handle import MODES, Answer, SessionFacts, SessionMode
 from agent.ui import actions
 from agent.ui.attention import signal
@@ -103,6 +103,8 @@ class Desk:
         if isinstance(event, QuestionAsked):
             self.in_background(self._questions.ask(event))
             return
+        if isinstance(event, QueueChanged):
+            self._app.keep_queued((*event.steering, *event.follow_ups))
         self.bridge.show(event)
         self._frames.resume()
         self.be_awake()
@@ -223,8 +225,10 @@ class Desk:
 
     async def reopen(self, opening: Opening) -> None:
         """Closes this session and opens another on a clean screen."""
+        self._give_back(self.live.take_back())
         await self.live.close()
         self.bridge.clear()
+        self._app.keep_queued(())
         await self.live.open(opening)
 
     async def redraw(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import StartServer
 from tests.e2e.conftest import Place
 from tests.e2e.terminal.conftest import OpenTerminal, said
-from tests.e2e.terminal.rig import CONTROL_C, CONTROL_D, ENTER, Terminal
+from tests.e2e.terminal.rig import ALT_ENTER, CONTROL_C, CONTROL_D, ENTER, Terminal
 from tests.fakes.script import call
 
 pytestmark = pytest.mark.timeout(180)
@@ -56,6 +56,8 @@ def test_being_asked_to_end_leaves_in_order(
     screen.until_ready()
     screen.say("Hi")
     screen.until("Let me think")
+    screen.say("And then", key=ALT_ENTER)
+    screen.until(lambda: "And then" in screen.text and not screen.prompt)
     screen.type("half a tho")
     os.kill(screen.pid, number)
     assert screen.wait_for_end() == 0
@@ -63,7 +65,39 @@ def test_being_asked_to_end_leaves_in_order(
     assert [event["type"] for event in place.sessions()[0]].count("turn_finished") == 1
 
     other = terminal("--continue")
-    other.until(lambda: other.prompt == "half a tho")
+    other.until(lambda: other.prompt == "And then\nhalf a tho")
+
+
+def test_a_killed_program_gives_back_what_was_queued(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server({"fault": "pings", "text": "Let me think"}).url)
+    screen = terminal()
+    screen.until_ready()
+    screen.say("Hi")
+    screen.until("Let me think")
+    screen.say("And then", key=ALT_ENTER)
+    screen.until(lambda: list(place.state.glob("ui/*/draft-*.json")))
+    screen.kill()
+
+    other = terminal("--continue")
+    other.until(lambda: other.prompt == "And then")
+
+
+def test_what_was_queued_and_sent_after_all_is_not_given_back(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    os.mkfifo(place.workspace / "gate")
+    place.use(scripted_server(call("shell", command="cat gate"), "First.", "Second.").url)
+    screen = terminal("--mode", "auto")
+    screen.until_ready()
+    screen.say("Wait")
+    pipe = end_of_the_pipe(place.workspace / "gate", screen)
+    screen.say("And then", key=ALT_ENTER)
+    screen.until(lambda: list(place.state.glob("ui/*/draft-*.json")))
+    os.close(pipe)
+    screen.until("Second.")
+    screen.until(lambda: not list(place.state.glob("ui/*/draft-*.json")))
 
 
 def test_a_closed_terminal_ends_the_program_and_the_command_of_the_model(
