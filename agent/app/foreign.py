@@ -64,6 +64,10 @@ def remarks(endpoint: Endpoint, profile: Profile, protocol: str) -> Sequence[str
     found = []
     if not endpoint.context_tokens:
         found.append(_OLLAMA_SAYS_NO_WINDOW if endpoint.engine == "ollama" else _NO_WINDOW)
+    elif endpoint.fingerprint is None and "context" in profile.model_fields_set:
+        given, wanted = endpoint.context_tokens, profile.context
+        if given < wanted:
+            found.append(f"the server gives {given} tokens of context, not the {wanted} of the profile")
     if profile.model_card.guided and protocol == "constrained" and not speaks_llama(endpoint):
         found.append("only llama-server takes grammars, so files are written as part of a call here")
     return found

@@ -119,6 +119,8 @@ async def execute(job: Job) -> int:
         endpoint = job.serving.running()
         if endpoint is None:
             endpoint = await _endpoint(job)
+        else:
+            job.serving.tell_findings(endpoint, job.output.show)
         try:
             if (record := job.serving.record_of(endpoint)) is not None:
                 signs.why_busy = SlotQueue(record)

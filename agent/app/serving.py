@@ -89,6 +89,7 @@ class Serving:
             return await self._remote(progress)
         endpoint = await in_background(self.running)
         if endpoint is not None:
+            self.tell_findings(endpoint, progress)
             progress(ServerState(state="ready", detail="reusing the running server"))
             return endpoint
         from agent.server.process import ensure_running
@@ -97,6 +98,14 @@ class Serving:
             progress(ServerState(state=state, detail=detail, elapsed_seconds=round(seconds, 1)))
 
         return await ensure_running(await self._plan(progress), report)
+
+    def tell_findings(self, endpoint: Endpoint, progress: Progress) -> None:
+        """Tells what is not as the profile says, which else only who started the server would know."""
+        record = self.record_of(endpoint)
+        for one in record.findings if record is not None else ():
+            if one.get("level") != "info":
+                text, hint = one.get("message", ""), one.get("hint", "")
+                progress(ServerState(state="warning", detail=f"{text} ({hint})" if hint else text))
 
     async def tool_protocol(self, endpoint: Endpoint) -> ProtocolName:
         """How the model is asked for tool calls: as profile or card say, or as its chat template allows."""

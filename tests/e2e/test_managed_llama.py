@@ -105,6 +105,10 @@ def test_less_context_than_asked_for_is_told_at_the_start_and_by_status(place: P
     assert "warning: the server gives 1024 tokens" in place.run("server", "status").out
     [status] = statuses(place)
     assert [finding["code"] for finding in status["findings"]] == ["context"]
+    done = place.run("-p", "Hello", "--output", "jsonl", program=RUN)
+    [told] = [event for event in done.records if "gives 1024 tokens of context" in event.get("detail", "")]
+    assert (told["type"], told["state"]) == ("server_state", "warning")
+    assert len(binary.starts()) == 1
 
 
 def test_drafting_is_proven_by_the_warm_up(place: Place, binary: FakeBinary):

@@ -107,6 +107,17 @@ def test_window_that_nobody_knows_is_told_before_the_first_request_and_no_number
     assert (done.code, done.records[0]["context_tokens"]) == (0, 0)
 
 
+def test_less_context_than_the_profile_says_is_told_of_a_server_elsewhere(
+    place: Place, other_engine: StartEngine
+):
+    server = other_engine("vllm", LONG_ANSWER)
+    place.profile("mine", f'engine = "remote"\nurl = "{server.url}/v1"\ncontext = 99000\n')
+    done = place.run("run", "-p", "Say something", "--profile", "mine", "--output", "jsonl")
+    assert [one["text"] for one in done.records if "tokens of context" in one.get("text", "")] == [
+        "the server gives 16384 tokens of context, not the 99000 of the profile"
+    ]
+
+
 def test_context_of_a_profile_counts_where_the_server_does_not_say(place: Place, other_engine: StartEngine):
     server = other_engine("ollama", LONG_ANSWER, models=("a:1b",), loaded=())
     place.profile("mine", f'engine = "remote"\nurl = "{server.url}/v1"\nmodel = "a:1b"\ncontext = 12000\n')
