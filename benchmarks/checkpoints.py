@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         repository = (options.repository or place / "repository").resolve()
         figures = measured(place, repository, options.files, options.rounds)
     figures |= {"files": options.files, "rounds": options.rounds, "python": sys.version.split()[0]}
+    figures["date"] = time.strftime("%Y-%m-%d")
     options.output.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n", "utf-8")
     print(json.dumps(figures, indent=2, sort_keys=True))
     return 0

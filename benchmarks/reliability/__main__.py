@@ -35,6 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     figures = part.run(options.count, options.seed)
     figures["seconds"] = round(time.monotonic() - began, 1)
     figures["seed"] = options.seed
+    figures["date"] = time.strftime("%Y-%m-%d")
     figures["python"] = sys.version.split()[0]
     merge(options.output, options.part, figures)
     print(json.dumps(figures, indent=2))
