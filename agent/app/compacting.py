@@ -21,7 +21,6 @@ from agent.core.messages import AssistantMessage, Message
 _KEPT_SHARE = 0.2
 _KEPT_OF_ALL = 0.25
 _KEPT_TURNS = 2
-_UNKNOWN_WINDOW = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +74,9 @@ async def _compact(
 ) -> CompactionFinished:
     conversation = live.record.conversation
     ratio = conversation.characters_per_token
-    window = engine.model.context_tokens or _UNKNOWN_WINDOW
     old = conversation.messages
-    budget = min(window * _KEPT_SHARE, trimming.tokens_of(old, ratio) * _KEPT_OF_ALL)
+    size = trimming.tokens_of(old, ratio)
+    budget = min((engine.model.context_tokens or size) * _KEPT_SHARE, size * _KEPT_OF_ALL)
     start = _kept_from(old, list(conversation.marks.values()), budget, ratio)
     finished: CompactionFinished | None = None
     events = compactor.compact(conversation, instruction=instruction, by_hand=by_hand, keep_from=start)

@@ -235,8 +235,9 @@ class Compactor:
         at most 70 % of the tokens may be left. `keep_from` is where the turns begin that stay as they are.
         """
         self._conversation = conversation
-        window = self._window or _UNKNOWN_WINDOW
         before = self._size = await self._measure(conversation)
+        # Of a window that nobody knows at least this much is certain: the server has taken the last prompt.
+        window = self._window or before + self._summary_room(before)
         yield CompactionStarted(before=before, automatic=not by_hand)
         notes, problem, stats = "", "", StepStats()
         async with closing(self._ask(conversation, window, instruction)) as items:

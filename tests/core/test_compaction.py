@@ -107,6 +107,23 @@ async def test_a_long_session_stays_within_the_window(window: int):
     assert all(BEGINNING in str(one.messages[1]) for one in model.requests[-2:])
 
 
+async def test_by_hand_no_window_is_made_up_where_nobody_knows_it():
+    pages = [page(number, 16_000) for number in range(10)]
+    model = WindowedModel(
+        lambda n: calling(n, "read", count=n) if n < 10 else "All read.", 0, real_window=131_072
+    )
+    conversation, services = begun(), room_for(model, [reading(pages)])
+    await turn(services, conversation)
+    assert not model.summaries
+    assert services.compactor is not None
+    events = [event async for event in services.compactor.compact(conversation, by_hand=True)]
+    [asked], [done] = model.summaries, of(events, "compaction_finished")
+    assert done.before > 20_000
+    assert asked.messages[: len(model.requests[-2].messages)] == model.requests[-2].messages
+    assert asked.evaluated <= EVALUATED
+    assert done.after < done.before / 2
+
+
 async def test_a_session_is_summed_up_in_time_where_the_server_counts_nothing():
     pages = [page(number, 3_000) for number in range(20)]
     model = WindowedModel(
