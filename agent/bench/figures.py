@@ -171,6 +171,8 @@ def _row(result: BenchResult, server: str, label: str, samples: Sequence[Sample]
 def _mean_length(found: Sequence[Measurement]) -> float | None:
     """Over several replies: all accepted tokens by all checks; None when a number of checks is not known."""
     drafting = [one for one in found if one.drafted]
+    if drafting and not any(one.accepted for one in drafting):
+        return 1.0  # however many checks it were
     checks = [one.checks for one in drafting if one.checks]
     if not checks or len(checks) < len(drafting):
         return None

@@ -5,6 +5,7 @@ the network and of this program. Elsewhere (vLLM, SGLang, LM Studio, Ollama ...)
 measurement says so. What cannot be known is None; nothing is estimated.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ DEFAULT_MAX_TOKENS = 1200
 DEFAULT_TEMPERATURE = 0.7
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 _CONNECT_SECONDS = 10.0
+_LOOK_AGAIN_SECONDS = (0.0, 0.05, 0.2, 0.5)
 _METRICS_SECONDS = 10.0
 _REPORT_EVERY_SECONDS = 0.5
 
@@ -130,9 +132,8 @@ async def measure(endpoint: Endpoint, prompt: BenchPrompt, options: MeasureOptio
     ) as client:
         before, log_before = await _counters(client), log_size(endpoint.log_file)
         reader, total = await _reply(client, body, options)
-        after = await _counters(client) if before else None
+        drafts = await _drafting(client, reader, before)
     figures = _server_figures(reader) if reader.timings else _own_figures(reader, total)
-    drafts = _drafting(reader, before, after)
     checks, length, source = _checks(endpoint, drafts, log_before)
     return Measurement(
         prompt_id=prompt.id,
@@ -274,22 +275,27 @@ def _own_figures(reader: ReplyReader, total: float) -> dict[str, Any]:
     }
 
 
-def _drafting(
-    reader: ReplyReader, before: DraftCounters | None, after: DraftCounters | None
+async def _drafting(
+    client: "httpx.AsyncClient", reader: ReplyReader, before: DraftCounters | None
 ) -> DraftCounters | None:
     """What was drafted for this reply. Counters of the server that disagree with the reply are dropped:
     then somebody else used it at the same time.
     """
-    counted = after.since(before) if before and after else None
     if not reader.timings:
-        return counted
+        after = await _counters(client) if before else None
+        return after.since(before) if before and after else None
     # llama-server leaves both fields out when nothing was drafted.
     drafted, accepted = (
         _count(reader.timings, "draft_n") or 0,
         _count(reader.timings, "draft_n_accepted") or 0,
     )
-    if counted and (counted.drafted, counted.accepted) == (drafted, accepted):
-        return counted
+    for pause in _LOOK_AGAIN_SECONDS if before else ():
+        # It counts a reply after it has sent the last piece of it.
+        await asyncio.sleep(pause)
+        after = await _counters(client)
+        counted = after.since(before) if before and after else None
+        if counted and (counted.drafted, counted.accepted) == (drafted, accepted):
+            return counted
     return DraftCounters(0, drafted, accepted)
 
 

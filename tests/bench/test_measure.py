@@ -109,6 +109,14 @@ async def test_mean_length_comes_from_the_counters_of_this_request():
     assert found.accepted_per_position == (6, 6)
 
 
+async def test_counters_that_come_after_the_reply_are_waited_for():
+    timings = {"predicted_n": 20, "predicted_ms": 100, "draft_n": 30, "draft_n_accepted": 12}
+    pages = [page(5, 50, 9), page(5, 50, 9), page(11, 80, 21)]
+    options = MeasureOptions(stream=False, transport=canned(reply(timings=timings), pages))
+    found = await measure(PLACE, PROMPT, options)
+    assert (found.checks, found.mean_accepted_length, found.mean_length_source) == (6, 3.0, "metrics")
+
+
 async def test_counters_that_somebody_else_moved_too_are_not_used():
     timings = {"predicted_n": 20, "predicted_ms": 100, "draft_n": 30, "draft_n_accepted": 12}
     options = MeasureOptions(
