@@ -12,6 +12,7 @@ ENTRY = Path(__file__).with_name("landlock_entry.py")
 LEAST_ABI = 3
 SCOPES_ABI = 6
 _CREATE_RULESET = 444  # on every architecture
+_ALL_DEVICES = Path("/dev")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "shm", "nvidia*", "kfd", "dri")
 
 
@@ -28,12 +29,13 @@ def landlock_version() -> int:
 
 def landlock_arguments(policy: Policy, arguments: Sequence[str]) -> list[str]:
     """The command line that runs `arguments` confined, in the folder that it is started in."""
-    shared = [*temporary_folders(), *(path for path in (Path("/run/user"),) if path.is_dir())]
+    # Whoever may read a disk itself, as root may, reads what is hidden on it.
+    shared = [*temporary_folders(), *(path for path in (Path("/run/user"), _ALL_DEVICES) if path.is_dir())]
     rules = {
         "hidden": [str(path) for path in (*policy.hidden, *shared) if path != policy.workspace],
         "readable": [str(path) for path in (*policy.readable, *entry_files(), *_runtime())],
         "writable": [str(path) for path in (*policy.all_writable, policy.temporary)],
-        "devices": [str(path) for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern))],
+        "devices": [str(path) for pattern in _DEVICES for path in sorted(_ALL_DEVICES.glob(pattern))],
         "network": policy.network,
         "filter_calls": True,
         "unset": UNSET_VARIABLES,

@@ -145,6 +145,28 @@ def test_no_file_system_can_be_mounted(cage: Cage):
     assert cage.run("mount -t tmpfs x /mnt || mount -o remount,rw /").code != 0
 
 
+def test_a_namespace_of_its_own_opens_nothing(cage: Cage):
+    ways = (
+        "mount -o remount,rw,bind /; mount -o remount,rw,bind OUT; umount -l OUT; echo bad > OUT/file",
+        "umount -l HOME/.ssh; umount -l HOME; cat HOME/.ssh/id_ed25519",
+    )
+    for way in ways:
+        script = way.replace("OUT", str(cage.outside)).replace("HOME", str(cage.home))
+        output = cage.run(f"unshare --user --map-root-user --mount sh -c '{script}'").output
+        assert "a-private-key" not in output
+    assert (cage.outside / "file").read_text(encoding="utf-8") == "kept"
+
+
+def test_other_roots_namespaces_disks_and_groups_of_processes_are_out_of_reach(cage: Cage):
+    disks = [path for path in Path("/dev").iterdir() if path.is_block_device()]
+    assert cage.run("chroot / true").code != 0
+    assert cage.run("nsenter --target 1 --mount true").code != 0
+    assert cage.run(f"mkdir /sys/fs/cgroup/agent-test-{os.getpid()}").code != 0
+    for disk in disks[:3]:
+        assert cage.run(f"head -c 1 {disk} > /dev/null").code != 0, disk
+        assert cage.run(f"mknod own b {os.major(disk.stat().st_rdev)} 0").code != 0
+
+
 def test_nothing_of_the_kernel_can_be_set(cage: Cage):
     before = Path("/proc/sys/kernel/hostname").read_text(encoding="utf-8")
     cage.run("echo agent-test > /proc/sys/kernel/hostname; echo 0 > /proc/sys/kernel/randomize_va_space")

@@ -76,6 +76,8 @@ def test_an_unprivileged_user_is_confined_too(cage: Cage, tmp_path: Path):
     cage.outside.chmod(0o777)
     (cage.home / "notes").chmod(0o644)
     bad = f"echo bad > {cage.outside}/file; cat {cage.home}/.ssh/*"
+    open_up = f"umount -l {cage.home}/.ssh; mount -o remount,rw,bind {cage.outside}"
+    bad += f"; unshare --user --map-root-user --mount sh -c '{open_up}; {bad}'"
     script = f"id -u; echo x > new && cat new; cat {cage.home}/notes; {bad}"
     output = as_nobody(cage, tmp_path, script)
     assert output.startswith(f"{NOBODY}\nx\n")
