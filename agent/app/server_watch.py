@@ -12,7 +12,7 @@ from agent.app.live import LiveSession
 from agent.app.slot_queue import tasks_at_work, waits_for
 from agent.core.events import Notice, ServerState
 from agent.resources import runtime_folder
-from agent.server.probe import slots_of
+from agent.server.probe import is_busy, slots_of
 from agent.server.record import Record, list_records
 
 LOOK_SECONDS = 5.0
@@ -21,6 +21,10 @@ MOST_LOOK_SECONDS = 40.0
 SLOT_SECONDS = 1.0
 """How long a request may stay silent between two looks for what it waits for."""
 
+STILL_BUSY = (
+    "the server is still busy, with a part of what was interrupted or for somebody else; "
+    "the next message waits for that"
+)
 _STOPPED = ServerState(state="stopped", detail="stopped from outside")
 Slots = list[dict[str, Any]]
 
@@ -33,9 +37,12 @@ async def watch_server(live: LiveSession) -> None:
     pause = LOOK_SECONDS
     while True:
         if not live.is_running:
+            is_first = pause == LOOK_SECONDS
             await _turn_begins(live, pause)
             pause = min(2 * pause, MOST_LOOK_SECONDS)
             await look_once(live)
+            if is_first:
+                await look_after_interruption(live)
         else:
             pause = LOOK_SECONDS
             await asyncio.sleep(SLOT_SECONDS)
@@ -69,6 +76,18 @@ async def look_once(
     live.emit(Notice(text=f"the server was stopped {why}; it comes back with the next message"))
 
 
+async def look_after_interruption(live: LiveSession, busy: Callable[[Engine], bool] | None = None) -> None:
+    """Tells where a server still works although the last turn was interrupted.
+
+    It ends with a token or a batch of the prompt, and on a slow machine a batch takes a while.
+    """
+    engine, turns = live.keeper.engine, live.turns.rows
+    if engine is None or live.is_running or not turns or turns[-1].reason != "cancelled":
+        return
+    if await in_background(lambda: (busy or _is_busy)(engine)) and not live.is_running:
+        live.emit(Notice(text=STILL_BUSY))
+
+
 async def look_at_slots_once(
     live: LiveSession, before: frozenset[Any] = frozenset(), look: Callable[[Engine], Slots] | None = None
 ) -> frozenset[Any]:
@@ -90,3 +109,8 @@ async def look_at_slots_once(
 def _slots_of(engine: Engine) -> Slots:
     record = engine.serving.record_of(engine.endpoint)
     return [] if record is None else slots_of(record) or []
+
+
+def _is_busy(engine: Engine) -> bool:
+    record = engine.serving.record_of(engine.endpoint)
+    return record is not None and is_busy(record)

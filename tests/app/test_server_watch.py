@@ -4,9 +4,12 @@ import asyncio
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from agent.app.live import LiveSession
 from agent.app.moment import Moment
-from agent.app.server_watch import watch_server
+from agent.app.server_watch import STILL_BUSY, look_after_interruption, watch_server
+from agent.core.events import Event, Notice
 
 
 class Looks:
@@ -38,3 +41,28 @@ async def test_a_turn_that_begins_is_not_slept_through():
     async with asyncio.timeout(4):  # the first look of an idle session comes after five seconds
         await looks.asked.wait()
     watch.cancel()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "busy", "is_told"),
+    [
+        (["cancelled"], True, True),
+        (["cancelled"], False, False),
+        (["cancelled", "done"], True, False),
+        (["cancelled", ""], True, False),
+        ([], True, False),
+    ],
+)
+async def test_a_server_that_is_busy_after_an_interruption_is_told_about(
+    reasons: list[str], busy: bool, is_told: bool
+):
+    told: list[Event] = []
+    rows = [SimpleNamespace(reason=reason) for reason in reasons]
+    parts = SimpleNamespace(
+        is_running=False,
+        keeper=SimpleNamespace(engine=object()),
+        turns=SimpleNamespace(rows=rows),
+        emit=told.append,
+    )
+    await look_after_interruption(cast("LiveSession", parts), lambda _: busy)
+    assert told == [Notice(text=STILL_BUSY)] * is_told
