@@ -235,33 +235,28 @@ async def _permissions(workspace: Path, _arguments: Mapping[str, Any]) -> str:
 
 
 async def _export(workspace: Path, arguments: Mapping[str, Any]) -> str:
-    """Writes the session as text, or as its JSON lines where the name ends so. Raises UsageError."""
+    """Writes the session as `agent session export` does: the ending of the name chooses the form.
+
+    Raises UsageError.
+    """
     name, session = str(arguments.get("path") or ""), str(arguments.get("session") or "")
     if not session:
         raise UsageError("there is no session to export yet")
-    path = (workspace / Path(name or f"session-{session}.txt").expanduser()).absolute()
+    path = (workspace / Path(name or f"session-{session}.md").expanduser()).absolute()
     return await asyncio.to_thread(_write_export, workspace, session, path)
 
 
 def _write_export(workspace: Path, session: str, path: Path) -> str:
-    import json
-
     from agent.config.files import write_atomically
     from agent.session.catalogue import find_session
+    from agent.session.export import exported, form_for
     from agent.session.lines import read_lines
-    from agent.session.readable import describe
-    from agent.session.store import EVENTS_NAME
+    from agent.session.store import EVENTS_NAME, secrets_in
 
     if path.exists():
         raise UsageError(f"{path} exists; name another file")
-    folder = find_session(state_folder(), workspace, session)
-    records = read_lines(folder / EVENTS_NAME)
-    as_json = path.suffix in (".jsonl", ".json")
-    lines = [line for one in records for line in ([json.dumps(one)] if as_json else describe(one))]
-    try:
-        write_atomically(path, "\n".join(lines) + "\n")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    records = read_lines(find_session(state_folder(), workspace, session) / EVENTS_NAME)
+    write_atomically(path, "".join(exported(records, form_for(path), secrets_in(os.environ))))
     return f"Written to {path}."
 
 

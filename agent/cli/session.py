@@ -175,7 +175,7 @@ def export_session(arguments: argparse.Namespace) -> int:
 
     from agent.core.errors import UsageError
     from agent.resources import state_folder
-    from agent.session.export import exported
+    from agent.session.export import exported, form_for
     from agent.session.lines import read_lines
     from agent.session.store import EVENTS_NAME, secrets_in
 
@@ -184,8 +184,7 @@ def export_session(arguments: argparse.Namespace) -> int:
     target: Path | None = arguments.output
     if target is not None and target.exists() and not arguments.force:
         raise UsageError(f"{target} exists already", "name another file, or replace it with --force")
-    endings = {".html": "html", ".htm": "html", ".json": "json"}
-    form = arguments.format or endings.get(target.suffix.lower() if target else "", "markdown")
+    form = arguments.format or form_for(target or Path())
     pieces = exported(read_lines(folder / EVENTS_NAME), form, secrets_in(os.environ))
     try:
         if target is None:

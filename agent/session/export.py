@@ -8,6 +8,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from agent.core.errors import UsageError
@@ -36,6 +37,12 @@ _SECRETS = re.compile(
 )
 
 Record = Mapping[str, Any]
+_ENDINGS = {".html": "html", ".htm": "html", ".json": "json"}
+
+
+def form_for(path: Path) -> str:
+    """The form that the ending of a file asks for; Markdown where it asks for none."""
+    return _ENDINGS.get(path.suffix.lower(), "markdown")
 
 
 def exported(records: Iterable[Record], form: str, secrets: Iterable[str] = ()) -> Iterator[str]:

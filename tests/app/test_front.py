@@ -93,3 +93,24 @@ def test_only_a_session_that_was_kept_is_named_at_the_end(tmp_path: Path, monkey
         session = store.id
     assert resume_line(tmp_path, session) == f"agent --resume {session}"
     assert resume_line(tmp_path, "20990101-000000-000-aaaaaa") == resume_line(tmp_path, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("", "# A session"), ("talk.html", "<!doctype"), ("x.json", "{")]
+)
+async def test_an_export_has_the_form_of_its_ending_and_no_key(
+    name: str, start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    with SessionStore.create(tmp_path / "state", tmp_path, kind="chat") as store:
+        store.append({"type": "user_message", "text": "use sk-0123456789abcdefghij for it"})
+    export = options_for(FrontRequest(workspace=tmp_path), Looks()).services["export"]
+    told = await export({"path": name, "session": store.id})
+    path = tmp_path / (name or f"session-{store.id}.md")
+    text = path.read_text(encoding="utf-8")
+    assert told == f"Written to {path}."
+    assert text.startswith(start)
+    assert "for it" in text
+    assert "sk-0123" not in text
+    with pytest.raises(UsageError, match="exists; name another file"):
+        await export({"path": path.name, "session": store.id})
