@@ -11,12 +11,14 @@ from agent.app.rewinding import RewindPoint, RewindResult
 from agent.app.switching import ProfileSwitch, ServerPanel
 from agent.core.errors import UsageError
 from agent.core.events import Notice, PrefixBroken, Rewound, UserMessageAdded
-from agent.ui.commands.catalogue import find
+from agent.ui.commands.catalogue import ALL, find
+from agent.ui.commands.command import Command
 from agent.ui.commands.reports import context_text, server_text
+from agent.ui.options import Opening
 from agent.ui.request_text import coloured_diff
 from agent.ui.screens.page import PageScreen
 from agent.ui.screens.picker import PickerScreen
-from tests.fakes.fake_handle import FakeHandle
+from tests.fakes.fake_handle import FACTS, FakeHandle
 from tests.ui.rig import Rig, rest, settle, type_text
 
 POINTS = [
@@ -286,3 +288,50 @@ async def test_a_custom_command_is_sent_as_the_text_that_it_stands_for():
         await rest(pilot)
         assert rig.handle.commands == [("expand", {"name": "review", "arguments": "deep"})]
         assert rig.handle.prompts == ["Review the last commit."]
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command.name)
+def test_every_command_has_help_beyond_its_summary(command: Command):
+    assert command.help.endswith((".", ")"))
+
+
+async def test_a_fork_goes_on_in_a_copy_of_the_open_session():
+    rig = rig_with()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/fork")
+        await rest(pilot)
+        assert rig.openings[-1] == Opening(resume=FACTS.session_id, fork=True)
+
+
+async def test_redo_names_the_files_that_are_back():
+    rig = rig_with(redo=SimpleNamespace(restored=("a.py",), deleted=("b.py",)))
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/redo")
+        await rest(pilot)
+        assert rig.lines == ["put back: a.py; removed: b.py"]
+
+
+@pytest.mark.parametrize("action", ["start", "stop"])
+async def test_the_server_is_started_and_stopped_by_hand(action: str):
+    rig = rig_with(server=None)
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, f"/server {action}")
+        await run_line(pilot, rig, "/server burn")
+        await rest(pilot)
+        assert rig.handle.commands == [("server", {"action": action})]
+        assert rig.lines[-1] == "/server knows no 'burn'\nstate, log, start or stop"
+
+
+async def test_a_theme_is_used_at_once_and_kept():
+    kept: list[tuple[str, Any]] = []
+    rig = Rig(options={"save_setting": lambda key, value: kept.append((key, value))})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/theme agent-light")
+        await run_line(pilot, rig, "/theme nosuch")
+        await rest(pilot)
+        assert (rig.app.theme, kept) == ("agent-light", [("ui.theme", "agent-light")])
+        assert rig.lines == ["there is no theme 'nosuch'\n/theme shows all of them"]

@@ -53,7 +53,13 @@ _TYPING = (
     "/keys         all keys",
 )
 
-HELP = Command(name="help", summary="this list, or one command", run=show_help, takes="[command]")
+HELP = Command(
+    name="help",
+    summary="this list, or one command",
+    run=show_help,
+    takes="[command]",
+    help="F1 shows the list too.",
+)
 ALL: Sequence[Command] = sorted(
     (HELP, *session.COMMANDS, *rewind.COMMANDS, *machine.COMMANDS, *mcp.COMMANDS, *look.COMMANDS),
     key=lambda command: command.name,

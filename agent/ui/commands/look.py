@@ -45,8 +45,31 @@ async def leave(host: Host, _argument: str) -> None:
 
 
 COMMANDS = (
-    Command(name="turns", summary="figures of every turn", run=turns, aliases=("stats", "usage")),
-    Command(name="theme", summary="colours", run=theme, takes="[name]"),
-    Command(name="keys", summary="what the keys do", run=keys),
-    Command(name="quit", summary="end; the session can be resumed", run=leave, aliases=("exit",)),
+    Command(
+        name="turns",
+        summary="figures of every turn",
+        run=turns,
+        help="A table and small plots; e saves them as JSON, c as CSV.",
+        aliases=("stats", "usage"),
+    ),
+    Command(
+        name="theme",
+        summary="colours",
+        run=theme,
+        takes="[name]",
+        help="Without a name it shows all of them. The choice is kept in config.toml.",
+    ),
+    Command(
+        name="keys",
+        summary="what the keys do",
+        run=keys,
+        help="With the name of each action, for [ui.keys] in config.toml.",
+    ),
+    Command(
+        name="quit",
+        summary="end; the session can be resumed",
+        run=leave,
+        help="The model server goes on running; `agent server stop` ends it.",
+        aliases=("exit",),
+    ),
 )

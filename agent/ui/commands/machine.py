@@ -119,6 +119,7 @@ COMMANDS = (
         summary="state, log, start or stop of the server",
         run=server,
         takes="[action]",
+        help="Without an action: state, memory, speculation, what was noticed, the end of the log.",
         aliases=("status",),
     ),
     Command(
@@ -137,5 +138,10 @@ COMMANDS = (
         takes="[mode]",
         aliases=("mode",),
     ),
-    Command(name="skills", summary="skills that the model can use", run=skills),
+    Command(
+        name="skills",
+        summary="skills that the model can use",
+        run=skills,
+        help="/NAME uses one by hand; `agent skills` adds and checks them.",
+    ),
 )

@@ -122,7 +122,13 @@ async def init(host: Host, _argument: str) -> None:
 
 
 COMMANDS = (
-    Command(name="new", summary="begin a new session", run=new, aliases=("clear",)),
+    Command(
+        name="new",
+        summary="begin a new session",
+        run=new,
+        help="With the same profile and mode. This one stays recorded, and /resume goes back to it.",
+        aliases=("clear",),
+    ),
     Command(
         name="resume",
         summary="go on with an earlier session",
@@ -130,10 +136,30 @@ COMMANDS = (
         takes="[id]",
         help="Without an id it shows the sessions of this folder to choose from.",
     ),
-    Command(name="fork", summary="go on in a copy of this session", run=fork),
-    Command(name="undo", summary="take back what this session changed in files", run=undo),
-    Command(name="redo", summary="bring back what was undone", run=redo),
-    Command(name="diff", summary="show what this session changed", run=diff),
+    Command(
+        name="fork",
+        summary="go on in a copy of this session",
+        run=fork,
+        help="This session stays as it is, and /resume goes back to it.",
+    ),
+    Command(
+        name="undo",
+        summary="take back what this session changed in files",
+        run=undo,
+        help="All of it or nothing, what commands did too. /redo brings it back.",
+    ),
+    Command(
+        name="redo",
+        summary="bring back what was undone",
+        run=redo,
+        help="As long as this session is open: what /undo or /rewind took back in files last.",
+    ),
+    Command(
+        name="diff",
+        summary="show what this session changed",
+        run=diff,
+        help="Against the files as they were before its first change.",
+    ),
     Command(
         name="compact",
         summary="make the conversation shorter",
@@ -141,11 +167,26 @@ COMMANDS = (
         takes="[what to keep]",
         help="The model sums up what was said. The next request reads the short text from the start.",
     ),
-    Command(name="context", summary="what fills the context, in tokens and seconds", run=context),
     Command(
-        name="export", summary="write the session to a file", run=export, takes="[path]", aliases=("save",)
+        name="context",
+        summary="what fills the context, in tokens and seconds",
+        run=context,
+        help="A bar, a table by kind, and how long reading all of it anew takes on this machine.",
     ),
-    Command(name="copy", summary="copy the last reply", run=copy),
+    Command(
+        name="export",
+        summary="write the session to a file",
+        run=export,
+        takes="[path]",
+        help="The ending chooses the form: .md, .html or .json. What looks like a key is left out.",
+        aliases=("save",),
+    ),
+    Command(
+        name="copy",
+        summary="copy the last reply",
+        run=copy,
+        help="By OSC 52 through the terminal; on this machine also by its clipboard program.",
+    ),
     Command(
         name="plan",
         summary="the model's plan, and how far it is",
@@ -153,5 +194,10 @@ COMMANDS = (
         aliases=("todo",),
         help="The last checklist that the model wrote; a step that it writes with [x] is done.",
     ),
-    Command(name="init", summary="have AGENTS.md written for this repository", run=init),
+    Command(
+        name="init",
+        summary="have AGENTS.md written for this repository",
+        run=init,
+        help="The model looks around and writes it, and asks as for any other file.",
+    ),
 )
