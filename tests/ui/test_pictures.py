@@ -7,6 +7,7 @@ from textual.pilot import Pilot
 
 from agent.core.events import (
     AssistantReplied,
+    QueueChanged,
     StepFinished,
     StepStarted,
     ToolFinished,
@@ -18,13 +19,16 @@ from agent.core.events import (
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
 from agent.ui.options import Missing, Opening
+from agent.ui.screens.page import PageScreen
 from agent.ui.screens.picker import PickerScreen
+from agent.ui.screens.question import QuestionScreen
 from agent.ui.screens.setup import SetupScreen
 from agent.ui.widgets.menu import Choice
 from tests.ui.pictures import compare
 from tests.ui.rig import SIZES, rest, settle, type_text
 from tests.ui.test_approvals import EDIT, PYTEST
 from tests.ui.test_focus import RealRig
+from tests.ui.test_questions import FORM
 from tests.ui.test_setup import MODEL, NO_GPU, FakeSetup
 
 at_every_size = pytest.mark.parametrize("size", SIZES, ids=[f"{wide}x{high}" for wide, high in SIZES])
@@ -134,6 +138,33 @@ async def test_a_picker(size: tuple[int, int], tmp_path: Path):
         rig.app.push_screen(PickerScreen("Sessions of this project", choices))
         await rest(pilot)
         compare(rig.app, f"picker-{size[0]}x{size[1]}", tmp_path)
+
+
+@at_every_size
+async def test_a_plan_and_texts_that_wait(size: tuple[int, int], tmp_path: Path):
+    rig = RealRig()
+    async with rig.app.run_test(size=size) as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(AssistantReplied(text="- [x] read cart.py\n- [ ] mend total 合計\n", reasoning=""))
+        rig.handle.emit(QueueChanged(steering=("only this file",), follow_ups=("then the tests " * 12,)))
+        await rest(pilot)
+        rig.view.flush()
+        await rest(pilot)
+        compare(rig.app, f"waiting-{size[0]}x{size[1]}", tmp_path)
+
+
+@at_every_size
+async def test_a_page_and_a_form(size: tuple[int, int], tmp_path: Path):
+    rig = RealRig()
+    async with rig.app.run_test(size=size) as pilot:
+        await settle(pilot, rig)
+        rig.app.push_screen(PageScreen("Server log", "loaded 合計 \x1b[2J\n" + "a long line " * 20))
+        await rest(pilot)
+        compare(rig.app, f"page-{size[0]}x{size[1]}", tmp_path)
+        await pilot.press("escape")
+        rig.app.push_screen(QuestionScreen(FORM))
+        await rest(pilot)
+        compare(rig.app, f"form-{size[0]}x{size[1]}", tmp_path)
 
 
 @at_every_size
