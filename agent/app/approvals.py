@@ -8,9 +8,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agent.app.skill_shelf import SKILL_TOOL
 from agent.app.workbench import mode_for
 from agent.core.errors import AgentError, UsageError
-from agent.core.events import ApprovalRequest, ApprovalSettled, Event, Notice, ToolFinished, ToolStarted
+from agent.core.events import (
+    ApprovalRequest,
+    ApprovalSettled,
+    Event,
+    Notice,
+    ToolFinished,
+    ToolStarted,
+    TurnStarted,
+)
 from agent.core.executor import GateDecision
 from agent.core.handle import Answer, SessionMode
 from agent.core.tool import Tool, ToolContext, ToolResult
@@ -45,6 +54,7 @@ class PersonGate:
     _auto_allow: bool = False
     _asked: int = 0
     _call_id: str = ""
+    _has_read: bool = False
 
     def __post_init__(self) -> None:
         self.context = replace(self.context, may_read=self.may_read)
@@ -65,12 +75,19 @@ class PersonGate:
         """Allows for this session what a skill in use is allowed."""
         self.rules = self.rules.including(*rules)
 
+    def has_read(self) -> bool:
+        """Whether a tool has given the model text of others in this turn."""
+        return self._has_read
+
     def observe(self, event: Event) -> None:
         """Sees the events of a turn: a question names the call that it is about."""
-        if isinstance(event, ToolStarted):
+        if isinstance(event, TurnStarted):
+            self._has_read = False
+        elif isinstance(event, ToolStarted):
             self._call_id = event.call_id
         elif isinstance(event, ToolFinished):
             self._call_id = ""  # what a person mentions in a message is no call
+            self._has_read |= event.tool != SKILL_TOOL
 
     def answer(self, request_id: str, answer: Answer) -> None:
         """Answers an open question; any other is ignored, and so is a second answer."""

@@ -150,6 +150,7 @@ async def _extensions(
     )
     gate.rules += tool_rules(extensions.shelf)
     extensions.shelf.grant = gate.grant
+    extensions.shelf.is_swayed = gate.has_read
     return extensions
 
 

@@ -156,6 +156,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     gate.confined = settings.sandbox.auto_allow and await sandbox.in_force()
     gate.rules += tool_rules(extensions.shelf) + mcp.rules + subagent_rules(helped)
     extensions.shelf.grant = gate.grant
+    extensions.shelf.is_swayed = gate.has_read
     gate.grant(tuple(granted))
     window = setting.endpoint.context_tokens
     opening = await extensions.opening(task.text, context_tokens=window, listing=briefing.listing)

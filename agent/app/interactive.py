@@ -186,7 +186,9 @@ class InteractiveSession:
         conversation = live.record.conversation
         with contextlib.suppress(InterruptedRunError):
             await unless_cancelled(self._nothing_changes(), live.cancel)
-        live.emit(TurnStarted(attempt=1, started=time.time()))
+        begun = TurnStarted(attempt=1, started=time.time())
+        live.gate.observe(begun)
+        live.emit(begun)
         if not conversation.messages:  # a list shows it while the server is still waited for
             live.record.store.append({"type": "asked", "text": text})
         conversation.begin_turn(live.turns.rows[-1].number)

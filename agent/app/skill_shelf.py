@@ -16,6 +16,7 @@ from agent.skills.files import files_of, read_file
 from agent.skills.parse import Skill, SkillError, body_of
 from agent.skills.rules import as_rule
 
+SKILL_TOOL = "skill"
 LIST_NAME = "list"
 _MOST_LISTED = 200
 
@@ -46,7 +47,8 @@ class SkillShelf:
 
     `found` is fixed for the session, as the prompt is; `trusted` are names of the project's skills in it that
     the person has agreed to. `look_again` finds skills anew, for those that a person names. `grant` takes the
-    rules of `allowed-tools`, `notify` a line for the person.
+    rules of `allowed-tools`, `notify` a line for the person. `is_swayed` says whether the running turn has
+    read text of others, which may be what makes the model choose a skill: it gives no rights then.
     """
 
     found: Found
@@ -54,7 +56,10 @@ class SkillShelf:
     look_again: Callable[[], tuple[Found, frozenset[str]]] = lambda: (Found(), frozenset())
     grant: Callable[[tuple[Rule, ...]], None] = lambda _: None
     notify: Callable[[str], None] = lambda _: None
+    is_swayed: Callable[[], bool] = lambda: False
     _granted: set[str] = field(default_factory=set)
+    _refused: set[str] = field(default_factory=set)
+    _has_shown_strangers: bool = False
 
     def tool(self) -> Tool | None:
         """The tool for the model; None where no skill is there that the program did not bring itself."""
@@ -68,12 +73,19 @@ class SkillShelf:
         """What the model gets for a skill, or for one of its files. Raises UsageError."""
         if name == LIST_NAME and self.found.get(LIST_NAME) is None:
             return self._list()
-        return self._text(_named(name, self.found), self.trusted, file)
+        skill = _named(name, self.found)
+        text = self._text(skill, self.trusted, file)
+        if not file:
+            self._allow_by_model(skill)
+        self._has_shown_strangers |= skill.name not in self.trusted
+        return text
 
     def by_hand(self, name: str, arguments: str = "") -> str:
         """The message for a skill that the person chose. Reads files. Raises UsageError."""
         found, trusted = self.look_again()
-        text = self._text(_named(name, found), trusted)
+        skill = _named(name, found)
+        text = self._text(skill, trusted)
+        self._allow(skill, trusted)
         wish = f"\n\n{arguments.strip()}" if arguments.strip() else ""
         return f"Use the skill {name}.\n\n{text}{wish}"
 
@@ -85,12 +97,22 @@ class SkillShelf:
             body = body_of(skill)
         except SkillError as error:
             raise UsageError(f"The skill {skill.name} cannot be used: {error}.") from None
-        self._allow(skill, trusted)
         return fence(f"{body.strip() or skill.description}{_around(skill)}")
 
     def _list(self) -> str:
         lines = [f"{skill.name}: {one_line(skill.description, 60)}" for skill in self.found.skills]
         return _fenced("\n".join(lines[:_MOST_LISTED]))
+
+    def _allow_by_model(self, skill: Skill) -> None:
+        """A turn that has read text of others gives a skill no rights: that text may have asked for it."""
+        if not (self.is_swayed() or self._has_shown_strangers) or skill.name not in self.trusted:
+            return self._allow(skill, self.trusted)
+        if skill.allowed_tools and skill.name not in self._granted | self._refused:
+            self._refused.add(skill.name)
+            listed = ", ".join(skill.allowed_tools)
+            why = "that counts once you use it by hand, as this turn has read other text before"
+            self.notify(one_line(f"the skill {skill.name} asks for {listed}; {why}", 300))
+        return None
 
     def _allow(self, skill: Skill, trusted: frozenset[str]) -> None:
         """Gives what `allowed-tools` asks for, once, to skills that the person can be held to have chosen."""

@@ -10,6 +10,7 @@ from typing import Any
 from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
 from agent.app.result_room import compactor_for, result_limit, room_guards
+from agent.app.skill_shelf import SKILL_TOOL
 from agent.config.model import Settings
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.guide import SmallModelGuide, Surroundings
@@ -49,13 +50,19 @@ class RuleGate:
     rules: Rules
     protected: tuple[Path, ...]
     confined: bool = False
+    _has_read: bool = False
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
         decision = self._decision(tool.name, tool.access, arguments)
+        self._has_read |= tool.name != SKILL_TOOL
         return GateDecision(decision.verdict == "allow", decision.reason)
 
     def grant(self, rules: tuple[Rule, ...]) -> None:
         self.rules = self.rules.including(*rules)
+
+    def has_read(self) -> bool:
+        """Whether a tool may have given the model text of others."""
+        return self._has_read
 
     def may_change(self, path: str) -> bool:
         """Whether the rules let a file in the workspace be written."""
