@@ -103,13 +103,16 @@ def sessions(profile: str, folder: Path) -> list[Session]:
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
-    names = ("profile", "session", "requests", "prompt tokens", "evaluated", "again")
+    names = ("profile", "session", "requests", "prompt tokens", "evaluated", "again", "left out")
     lines = [
         f"| {' | '.join(names)} | again, share (at most {MOST_SHARE:.0%}) |",
         f"|{'---|' * (len(names) + 1)}",
     ]
     for one in records:
-        cells = [one[key] for key in ("profile", "kind", "requests", "prompt", "evaluated", "again")]
+        cells = [
+            one[key]
+            for key in ("profile", "kind", "requests", "prompt", "evaluated", "again", "replies_dropped")
+        ]
         lines.append("| " + " | ".join(map(str, cells)) + f" | {one['share_again']:.2%} |")
     return "\n".join(lines)
 

@@ -58,6 +58,7 @@ def main() -> None:
         "memory": median["long"]["memory_kib"] / median["empty"]["memory_kib"],
     }
     result: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
         "what": "a conversation of many blocks against a short and an empty one",
         "blocks": options.blocks,
         "rounds": options.rounds,

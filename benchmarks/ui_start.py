@@ -61,6 +61,7 @@ def main() -> None:
     wall = {name: statistics.median(run[0] for run in found) for name, found in runs.items()}
     processor = {name: statistics.median(run[1] for run in found) for name, found in runs.items()}
     result: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
         "what": "process start to a typed letter on the terminal, pseudo-terminal 120x40",
         "python": platform.python_version(),
         "processors": os.cpu_count(),

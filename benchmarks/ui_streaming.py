@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "ui_streaming.json")
     options = parser.parse_args()
     result: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
         "what": "Markdown with code streamed to `agent` over HTTP, pseudo-terminal 120x40",
         "python": sys.version.split()[0],
         "processors": os.cpu_count(),
