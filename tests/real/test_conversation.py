@@ -47,6 +47,28 @@ async def cancelled_while_writing(session: InteractiveSession, events: AsyncIter
     return progress
 
 
+async def test_a_cancel_ends_the_reading_of_a_long_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    loaded = settings(tmp_path, monkeypatch)
+    work = tmp_path / "work"
+    work.mkdir()
+    session = await open_session(work, loaded=loaded)
+    events = session.events()
+    try:
+        session.prompt(PROMPT * 25)
+        begun = await next_of(events, "prefill")
+        session.cancel()
+        await next_of(events, "turn_finished")
+        session.prompt("Go on.")
+        again = await next_of(events, "prefill")
+    finally:
+        await session.close()
+    assert isinstance(begun, Prefill)
+    assert isinstance(again, Prefill)
+    assert begun.total > 2000
+    # What the slot holds is what was read before it heard of the cancel.
+    assert again.cached < begun.total / 2
+
+
 async def test_a_cancel_frees_the_slot_and_the_next_turn_finds_its_prompt_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
