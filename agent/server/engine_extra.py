@@ -94,12 +94,14 @@ def install_engine(
     log: IO[bytes],
     environment: Mapping[str, str],
     on_line: Callable[[str], None],
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> str:
     """Installs it unless it is there. Returns its version.
 
     Raises:
         UsageError: see `command_for`.
         ServerError: it could not be installed.
+        CancelledError: `cancelled` said so.
     """
     if version := place.version():
         return version
@@ -111,7 +113,7 @@ def install_engine(
             errors.append(line.strip())
         on_line(line)
 
-    status = run_logged(command, log=log, environment=environment, on_line=look_at)
+    status = run_logged(command, log=log, environment=environment, on_line=look_at, cancelled=cancelled)
     if status != 0:
         reason = errors[0] if errors else f"it ended with status {status}"
         raise ServerError(f"the embedded engine could not be installed: {reason[:300]}", " ".join(command))

@@ -283,10 +283,11 @@ def _remedy(lacks: Sequence[Lack], backend: Backend, system: System) -> str:
         without_gpu = "; or build for the processor alone with --cpu, many times slower"
     if "cuda-newer" in wanted:
         return f"get the newest CUDA toolkit from {_PAGES['cuda']}{without_gpu}"
-    return f"{_command(wanted, system)}{without_gpu}"
+    return f"{install_command(wanted, system)}{without_gpu}"
 
 
-def _command(wanted: set[str], system: System) -> str:
+def install_command(wanted: set[str], system: System) -> str:
+    """What installs these tools here, as a person types it; where no way is known, what to look for."""
     if wanted <= {"cmake", "make"} and system.has_pip:
         return f"{system.python} -m pip install cmake ninja"
     if system.platform == "darwin" and wanted & {"compiler", "git", "make"}:

@@ -187,16 +187,14 @@ class AgentApp(App[str]):
 
     async def open_session(self, opening: Opening) -> None:
         """Fetches what is missing, if the person wants it, and opens a session."""
-        if self.desk is None:
+        desk = self.desk
+        if desk is None or desk.preparation.panel is not None:
             return
-        setup = self.options.setup
-        if setup is not None:
-            from agent.ui.screens.setup import SetupScreen
-
-            missing = await setup.missing(opening)
-            if any(item.can_fetch for item in missing):
-                await self.push_screen_wait(SetupScreen(setup, opening, missing))
-        await self.desk.live.open(opening)
+        await desk.preparation.run(opening)
+        if desk.live.handle is not None or desk.live.is_opening:
+            return  # a command did it meanwhile
+        await desk.live.open(opening)
+        desk.in_background(desk.preparation.tell_the_rest(opening))
         if self.options.loaded is not None:
             self.options.loaded()
 
@@ -282,8 +280,10 @@ class AgentApp(App[str]):
             self.action_stop()
         elif desk is None:
             return
+        elif message.what == "nothing":
+            desk.accept_offer()
         elif message.what == "interrupt":
-            desk.interrupt()
+            desk.escape()
         elif message.what == "beside":
             desk.focus_beside_input()
         else:

@@ -24,6 +24,7 @@ from agent.ui.host import AppHost
 from agent.ui.live import LiveSession
 from agent.ui.meter import TurnMeter
 from agent.ui.options import Opening
+from agent.ui.preparing import Preparation
 from agent.ui.questions import Questions
 from agent.ui.status import segments
 from agent.ui.widgets.approval import ApprovalPanel
@@ -73,6 +74,7 @@ class Desk:
             clock=app.clock,
         )
         self.host = AppHost(app, self)
+        self.preparation = Preparation(app.options.setup, app.main, self.host.tell, app.clock)
         self._questions = Questions(app, self.live.service, self._call_attention)
         self._completer = Completer(
             app.menu,
@@ -196,6 +198,18 @@ class Desk:
         if self.live.handle is not None:
             self.live.handle.answer(request_id, answer)
 
+    def accept_offer(self) -> None:
+        """Enter while nothing is typed: gets what the session lacks, if that is being offered."""
+        if self.preparation.panel is not None:
+            self.preparation.panel.accept()
+
+    def escape(self) -> None:
+        """Ends what is in front: the offer to get something, else the turn."""
+        if self.preparation.panel is not None:
+            self.preparation.panel.back()
+        else:
+            self.interrupt()
+
     def interrupt(self) -> None:
         """Ends the turn, and puts what was queued back where it was typed."""
         self._was_interrupted = self.live.is_running
@@ -225,6 +239,8 @@ class Desk:
 
     async def reopen(self, opening: Opening) -> None:
         """Closes this session and opens another on a clean screen."""
+        if self.preparation.panel is not None:
+            self.preparation.panel.put_away()
         self._give_back(self.live.take_back())
         await self.live.close()
         self.bridge.clear()

@@ -25,26 +25,47 @@ class Opening:
 class Missing:
     """Something that is not there yet. `download_bytes` is 0 where the size is not known.
 
-    `can_fetch` says that `Setup.fetch` would bring it; else `remedy` says what a person can do.
+    `can_fetch` says that `Setup.fetch` would bring it; else `remedy` says what a person can do. `command` is
+    what they can type for it in a shell.
     """
 
     what: str
     remedy: str
+    command: str = ""
     download_bytes: int = 0
     can_fetch: bool = False
 
 
-Progress = Callable[[str, int, int], None]
-"""Name, bytes done and bytes in all (0 = not known); may be called from any thread."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headway:
+    """How far the work on something missing is: `done` of `whole` (0 = not known), bytes if `is_bytes`."""
+
+    name: str
+    done: int = 0
+    whole: int = 0
+    is_bytes: bool = True
+
+
+Progress = Callable[[Headway], None]
+"""May be called from any thread."""
 
 
 class Setup(Protocol):
     """Looks what the session of an opening lacks before its first turn, and fetches it."""
 
-    async def missing(self, opening: Opening) -> list[Missing]: ...
+    async def missing(self, opening: Opening) -> list[Missing]:
+        """Empty if the model can answer; else also what is good to know, such as that there is no GPU."""
+        ...
 
     async def fetch(self, opening: Opening, progress: Progress) -> None:
-        """Raises AgentError: it could not be fetched."""
+        """Gets all that can be fetched. When it is cancelled it stops, and goes on the next time.
+
+        Raises AgentError: it could not be fetched.
+        """
+        ...
+
+    async def worth_knowing(self, opening: Opening) -> list[str]:
+        """A line for each thing that is missing although the model answers without; each only once."""
         ...
 
 

@@ -18,18 +18,16 @@ from agent.core.events import (
 )
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
-from agent.ui.options import Missing, Opening
 from agent.ui.screens.page import PageScreen
 from agent.ui.screens.picker import PickerScreen
 from agent.ui.screens.question import QuestionScreen
-from agent.ui.screens.setup import SetupScreen
 from agent.ui.widgets.menu import Choice
 from tests.ui.pictures import compare
 from tests.ui.rig import SIZES, rest, settle, type_text
 from tests.ui.test_approvals import EDIT, PYTEST
 from tests.ui.test_focus import RealRig
 from tests.ui.test_questions import FORM
-from tests.ui.test_setup import MODEL, NO_GPU, FakeSetup
+from tests.ui.test_setup import ENGINE, MODEL, NO_GPU, FakeSetup, shown, until
 
 at_every_size = pytest.mark.parametrize("size", SIZES, ids=[f"{wide}x{high}" for wide, high in SIZES])
 STATS = StepStats(
@@ -169,10 +167,12 @@ async def test_a_page_and_a_form(size: tuple[int, int], tmp_path: Path):
 
 @at_every_size
 async def test_what_is_missing_at_first(size: tuple[int, int], tmp_path: Path):
-    rig = RealRig()
-    missing: list[Missing] = [MODEL, NO_GPU]
+    rig = RealRig(options={"setup": FakeSetup(ENGINE, MODEL, NO_GPU, slow=True)})
     async with rig.app.run_test(size=size) as pilot:
-        await settle(pilot, rig)
-        rig.app.push_screen(SetupScreen(FakeSetup(*missing), Opening(profile="small"), missing))
-        await rest(pilot)
+        panel = await shown(pilot, rig)
+        await type_text(pilot, "Explain cart.py")
         compare(rig.app, f"setup-{size[0]}x{size[1]}", tmp_path)
+        await pilot.press("ctrl+c", "enter")
+        await until(pilot, "50 %", panel)
+        await type_text(pilot, "Explain cart.py")
+        compare(rig.app, f"setup-at-work-{size[0]}x{size[1]}", tmp_path)

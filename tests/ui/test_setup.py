@@ -1,45 +1,88 @@
-"""The screen before the first turn."""
+"""The panel before the first turn."""
+
+import asyncio
+from typing import Any
 
 import pytest
-from textual.events import Key
+from textual.pilot import Pilot
 from textual.widgets import Static
 
 from agent.core.errors import ModelFileError
-from agent.ui.options import Missing, Opening, Progress
-from agent.ui.screens.setup import SetupScreen
-from tests.ui.rig import SIZES, Rig, rest, settle
+from agent.ui.options import Headway, Missing, Opening, Progress
+from agent.ui.widgets.setup import SetupPanel
+from tests.ui.rig import SIZES, Rig, settle, type_text
 
 MODEL = Missing(
     what="Model file small.gguf", remedy="goes into /models", download_bytes=98_362_432, can_fetch=True
+)
+ENGINE = Missing(
+    what="The embedded engine is not installed",
+    remedy="uv installed this program; type this:",
+    command="uv tool install 'dflash-agent[embedded]'",
 )
 NO_GPU = Missing(what="No GPU was found", remedy="the model runs on the CPU")
 
 
 class FakeSetup:
-    def __init__(self, *missing: Missing, failures: int = 0) -> None:
-        self._missing = list(missing)
+    """What can be fetched is no longer missing when it was; with `slow` that lasts until it is stopped."""
+
+    def __init__(self, *missing: Missing, failures: int = 0, slow: bool = False, lines: tuple[str, ...] = ()):
+        self.items = list(missing)
         self._failures = failures
+        self._lines = lines
         self.fetched: list[str] = []
+        self.begun = 0
+        self.stopped = 0
+        self.is_slow = slow
 
     async def missing(self, opening: Opening) -> list[Missing]:
-        return self._missing
+        return list(self.items)
 
     async def fetch(self, opening: Opening, progress: Progress) -> None:
-        progress("small.gguf", 50, 100)
+        self.begun += 1
+        progress(Headway(name="small.gguf", done=50_000_000, whole=100_000_000))
+        try:
+            if self.is_slow:
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.stopped += 1
+            raise
         if self._failures:
             self._failures -= 1
             raise ModelFileError("no connection", "try again")
         self.fetched.append(opening.profile)
+        self.items = []
+
+    async def worth_knowing(self, opening: Opening) -> list[str]:
+        return list(self._lines)
 
 
-async def shown(pilot) -> SetupScreen:
-    for _ in range(100):
+async def shown(pilot: Pilot[Any], rig: Rig) -> SetupPanel:
+    """The panel, after the time in which it does not yet listen to Enter."""
+    for _ in range(200):
         await pilot.pause()
-        screen = pilot.app.screen
-        if isinstance(screen, SetupScreen) and screen.query("#setup-list"):
+        if panels := list(rig.app.main.query(SetupPanel)):
             await pilot.pause()
-            return screen
-    raise AssertionError("the screen was not shown")
+            rig.clock.now += 1
+            return panels[0]
+    raise AssertionError("the panel was not shown")
+
+
+async def until(pilot: Pilot[Any], words: str, panel: SetupPanel) -> None:
+    for _ in range(200):
+        await pilot.pause()
+        if words in text_of(panel):
+            return
+    raise AssertionError(f"{words!r} is not in\n{text_of(panel)}")
+
+
+def text_of(panel: SetupPanel) -> str:
+    return "\n".join(str(part.render()) for part in panel.query(Static))
+
+
+async def leave(pilot: Pilot[Any], rig: Rig) -> None:
+    await pilot.press("escape")
+    await settle(pilot, rig)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -47,34 +90,60 @@ async def test_a_missing_model_is_named_with_its_size_before_anything_is_fetched
     setup = FakeSetup(MODEL, NO_GPU)
     rig = Rig(options={"setup": setup})
     async with rig.app.run_test(size=size) as pilot:
-        await shown(pilot)
+        await shown(pilot, rig)
         picture = pilot.app.export_screenshot().replace("&#160;", " ")
         assert "98.4 MB" in picture
         assert "No GPU was found" in picture
+        assert "sk for something" in picture  # the cursor stands on the first letter
         assert (setup.fetched, rig.openings) == ([], [])
-        await pilot.press("escape")
-        await rest(pilot)
+        await leave(pilot, rig)
 
 
 async def test_enter_fetches_and_opens_the_session():
     setup = FakeSetup(MODEL)
     rig = Rig(options={"setup": setup})
     async with rig.app.run_test() as pilot:
-        await shown(pilot)
+        await shown(pilot, rig)
         await pilot.press("enter")
         await settle(pilot, rig)
         assert (setup.fetched, len(rig.openings)) == ([""], 1)
+        assert not rig.app.main.query(SetupPanel)
+
+
+async def test_an_enter_at_the_moment_in_which_it_appears_fetches_nothing():
+    setup = FakeSetup(MODEL)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        await shown(pilot, rig)
+        rig.clock.now -= 1
+        await pilot.press("enter")
+        assert setup.begun == 0
+        await leave(pilot, rig)
 
 
 async def test_a_download_that_fails_can_be_tried_again():
     setup = FakeSetup(MODEL, failures=1)
     rig = Rig(options={"setup": setup})
     async with rig.app.run_test() as pilot:
-        await shown(pilot)
+        panel = await shown(pilot, rig)
         await pilot.press("enter")
-        await pilot.pause()
-        await pilot.pause()
-        assert "no connection" in pilot.app.export_screenshot().replace("&#160;", " ")
+        await until(pilot, "no connection", panel)
+        await pilot.press("enter")
+        await settle(pilot, rig)
+        assert setup.fetched == [""]
+
+
+async def test_escape_stops_a_download_and_enter_goes_on_with_it():
+    setup = FakeSetup(MODEL, slow=True)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        panel = await shown(pilot, rig)
+        await pilot.press("enter")
+        await until(pilot, "50.0 MB of 100 MB, 50 %", panel)
+        await pilot.press("escape")
+        await until(pilot, "Stopped; what was fetched is kept.", panel)
+        assert (setup.begun, setup.stopped, rig.openings) == (1, 1, [])
+        setup.is_slow = False
         await pilot.press("enter")
         await settle(pilot, rig)
         assert setup.fetched == [""]
@@ -83,41 +152,75 @@ async def test_a_download_that_fails_can_be_tried_again():
 async def test_escape_opens_the_session_without_the_model():
     rig = Rig(options={"setup": FakeSetup(MODEL)})
     async with rig.app.run_test() as pilot:
-        await shown(pilot)
-        await pilot.press("escape")
-        await settle(pilot, rig)
+        await shown(pilot, rig)
+        await leave(pilot, rig)
         assert len(rig.openings) == 1
 
 
-async def test_whoever_is_typing_goes_on_typing_and_fetches_nothing():
-    setup = FakeSetup(MODEL)
+async def test_what_is_sent_meanwhile_waits_for_the_session():
+    setup = FakeSetup(MODEL, slow=True)
     rig = Rig(options={"setup": setup})
     async with rig.app.run_test() as pilot:
-        screen = await shown(pilot)
-        await pilot.press(*"quit", "space", *"it", "enter", *"more")
-        await pilot.pause()
-        assert (setup.fetched, rig.app.prompt.text) == ([], "more")
-        assert str(screen.query_one("#setup-typed", Static).render()) == "typed  more  Enter sends it"
+        panel = await shown(pilot, rig)
+        await type_text(pilot, "quit it")
+        await pilot.press("enter")
+        await type_text(pilot, "more")
+        assert (setup.begun, rig.app.prompt.text) == (0, "more")
+        await pilot.press("ctrl+c", "enter")
+        await until(pilot, "50 %", panel)
+        await type_text(pilot, "rest")
         await pilot.press("escape")
-        await settle(pilot, rig)
-        assert (rig.handle.prompts, rig.app.prompt.text) == (["quit it"], "more")
+        await until(pilot, "Stopped", panel)
+        await leave(pilot, rig)
+        assert (rig.handle.prompts, rig.app.prompt.text) == (["quit it"], "rest")
 
 
-async def test_keys_of_one_burst_are_typed_before_the_enter_among_them_counts():
-    setup = FakeSetup(MODEL)
+async def test_what_only_the_person_can_do_is_shown_alone_and_looked_for_on_enter():
+    setup = FakeSetup(ENGINE)
     rig = Rig(options={"setup": setup})
     async with rig.app.run_test() as pilot:
-        screen = await shown(pilot)
-        for key, character in (("g", "g"), ("o", "o"), ("enter", "\r")):
-            screen.post_message(Key(key, character))
-        await pilot.pause()
-        await pilot.press("escape")
+        panel = await shown(pilot, rig)
+        assert "uv tool install 'dflash-agent[embedded]'" in text_of(panel)
+        await pilot.press("enter")
+        await until(pilot, "This is still missing.", panel)
+        setup.items = []
+        await pilot.press("enter")
         await settle(pilot, rig)
-        assert (setup.fetched, rig.handle.prompts) == ([], ["go"])
+        assert (setup.begun, len(rig.openings)) == (0, 1)
 
 
-async def test_nothing_missing_shows_no_screen():
+async def test_a_command_that_opens_another_session_takes_the_panel_away():
+    rig = Rig(options={"setup": FakeSetup(MODEL)})
+    async with rig.app.run_test() as pilot:
+        await shown(pilot, rig)
+        await type_text(pilot, "/new ")
+        await pilot.press("enter")
+        await settle(pilot, rig)
+        assert len(rig.openings) == 1
+        assert not rig.app.main.query(SetupPanel)
+
+
+async def test_quitting_stops_a_download():
+    setup = FakeSetup(MODEL, slow=True)
+    rig = Rig(options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        panel = await shown(pilot, rig)
+        await pilot.press("enter")
+        await until(pilot, "50 %", panel)
+        await pilot.press("ctrl+d")
+    assert setup.stopped == 1
+
+
+async def test_nothing_missing_shows_no_panel():
     rig = Rig(options={"setup": FakeSetup()})
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
-        assert not isinstance(pilot.app.screen, SetupScreen)
+        assert not rig.app.main.query(SetupPanel)
+
+
+async def test_what_the_model_answers_without_is_a_line_of_the_conversation():
+    rig = Rig(options={"setup": FakeSetup(lines=("git is not installed: edits work",))})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        assert rig.lines == ["git is not installed: edits work"]
+        assert not rig.app.main.query(SetupPanel)

@@ -176,38 +176,45 @@ def _engine(profile: Profile, found: Surroundings) -> tuple[str, Build | None, l
     if profile.engine == "embedded":
         if found.engine:
             return f"embedded engine (xllamacpp {found.engine})", None, []
-        build = Build(what="the embedded engine", label="a wheel, from the package index", bytes=150_000_000)
-        try:
-            command_for(Environment())
-        except AgentError as error:
-            return "embedded engine", build, [Obstacle(error.message, error.hint)]
-        return "embedded engine", build, []
+        build, obstacles = engine_build(Environment())
+        return "embedded engine", build, obstacles
     with suppress(AgentError):
         setting = found.loaded.settings.server.binary
         binary = find_binary(profile, found.servers_folder, found.environment, setting)
         known = next((one for one in found.installed if one.path == binary), None)
         program = f"{known.key}{f', {known.backend}' if known.backend else ''}" if known else str(binary)
         return program, None, []
-    wish = _WISHES.get(profile.dialect)
-    if wish is None:
-        hint = "build it, and set server.binary to its path"
-        return (
-            "llama-server",
-            None,
-            [Obstacle(f"there is no recipe for a server of the dialect {profile.dialect}", hint)],
-        )
-    release = release_for(wish)
     place = Workplace(
         servers_folder=found.servers_folder,
         work_folder=found.cache_folder / "builds",
         system=System(environment=found.environment),
         hardware=lambda _folder: found.hardware,
     )
+    build, obstacles = server_build(profile.dialect, place)
+    return build.what if build else "llama-server", build, obstacles
+
+
+def engine_build(place: Environment) -> tuple[Build, list[Obstacle]]:
+    """The installation of the embedded engine, and what is in its way."""
+    build = Build(what="the embedded engine", label="a wheel, from the package index", bytes=150_000_000)
+    try:
+        command_for(place)
+    except AgentError as error:
+        return build, [Obstacle(error.message, error.hint)]
+    return build, []
+
+
+def server_build(dialect: DialectName | None, place: Workplace) -> tuple[Build | None, list[Obstacle]]:
+    """The build of a llama-server of that dialect, and what is in its way; None where there is no recipe."""
+    wish = _WISHES.get(dialect)
+    if wish is None:
+        hint = "build it, and set server.binary to its path"
+        return None, [Obstacle(f"there is no recipe for a server of the dialect {dialect}", hint)]
+    release = release_for(wish)
     try:
         plan = make_plan(wish, release, place)
     except AgentError as error:
-        build = Build(what=release.key, label="", wish=wish)
-        return release.key, build, [Obstacle(error.message, error.hint)]
+        return Build(what=release.key, label="", wish=wish), [Obstacle(error.message, error.hint)]
     low, high = _CORE_MINUTES[plan.tools.backend]
     build = Build(
         what=release.key,
@@ -217,7 +224,7 @@ def _engine(profile: Profile, found: Surroundings) -> tuple[str, Build | None, l
         high_minutes=high / plan.jobs,
         bytes=_TREE_BYTES[plan.tools.backend],
     )
-    return release.key, build, []
+    return build, []
 
 
 def _fit(profile: Profile, sizes: list[int], found: Surroundings, on_gpu: bool) -> tuple[Fit, int, bool]:

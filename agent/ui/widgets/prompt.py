@@ -54,7 +54,7 @@ class Prompt(TextArea):
     class Wanted(Message):
         """A key whose meaning depends on more than the field."""
 
-        what: Literal["interrupt", "quit", "history", "editor", "beside", "stop", "paste"]
+        what: Literal["interrupt", "quit", "history", "editor", "beside", "stop", "paste", "nothing"]
 
     @dataclass
     class Completing(Message):
@@ -165,6 +165,8 @@ class Prompt(TextArea):
         if line[:column].endswith("\\") and not line[:column].endswith("\\\\"):
             self.replace("\n", (row, column - 1), (row, column))
             return
+        if not self.text.strip():
+            self.post_message(self.Wanted("nothing"))
         self.send("now")
 
     def action_send_later(self) -> None:
