@@ -1,24 +1,21 @@
 """What a first session lacks: a server, model files, a GPU, git. Looks without starting anything; gets it."""
 
 import asyncio
-import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
 
+from agent.app.first_program import Programs
 from agent.core.errors import AgentError, ModelFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent.app.setup.option import Build, Obstacle
     from agent.config.model import Settings
-    from agent.server.build import Step
-    from agent.server.install import Workplace
     from agent.server.profile import ModelFile, Profile
-    from agent.ui.options import Headway, Missing, Opening, Progress
+    from agent.ui.options import Missing, Opening, Progress
 
 _TOLD = "told.json"
 
@@ -28,6 +25,7 @@ class FirstRun:
     """Implements `agent.ui.options.Setup` for the folder that the session works in."""
 
     workspace: Path
+    programs: Programs = field(default_factory=Programs)
 
     async def missing(self, opening: "Opening") -> "list[Missing]":
         """Nothing where settings or profile cannot be read: opening the session says what is wrong."""
@@ -61,7 +59,7 @@ class FirstRun:
             return []
         folder = settings.models.folder
         found = [
-            *_program(settings, profile),
+            *self.programs.missing(settings, profile),
             *(_missing_file(file, folder) for file in _absent(profile, folder)),
         ]
         if not found:
@@ -85,7 +83,7 @@ class FirstRun:
 
         settings, profile = self._chosen(opening)
         try:
-            _get_program(settings, profile, progress, stop.is_set)
+            self.programs.get(settings, profile, progress, stop.is_set)
             _get_files(settings, profile, progress, stop.is_set)
         except CancelledError as error:
             raise ModelFileError("the download was stopped", "what is there is kept") from error
@@ -103,152 +101,6 @@ class FirstRun:
 def _runs_here(settings: "Settings", profile: "Profile") -> bool:
     """Somebody else's server has its program and its model already."""
     return not settings.server.url and profile.engine in ("embedded", "llama-server")
-
-
-# -- the program that serves the model --------------------------------------------------------------------
-
-
-def _program(settings: "Settings", profile: "Profile") -> "list[Missing]":
-    if profile.engine == "embedded":
-        return _embedded_engine()
-    from agent.server.binaries import find_binary
-
-    try:
-        find_binary(profile, _servers_folder(), os.environ, settings.server.binary)
-    except AgentError as error:
-        if settings.server.binary:
-            from agent.ui.options import Missing
-
-            return [Missing(what=error.message, remedy=error.hint)]
-        return [_server_to_build(profile)]
-    return []
-
-
-def _embedded_engine() -> "list[Missing]":
-    import shlex
-
-    from agent.ui.options import Missing
-
-    if _has_engine():
-        return []
-    from agent.app.setup.options import engine_build
-    from agent.server.engine_extra import Environment, command_for
-
-    place = Environment()
-    build, obstacles = engine_build(place)
-    if obstacles:
-        remedy = f"{obstacles[0].message}; type this and begin again, or choose a profile for a llama-server"
-        return [
-            Missing(what="The embedded engine is not installed", remedy=remedy, command=obstacles[0].hint)
-        ]
-    return [
-        Missing(
-            what="The embedded engine (xllamacpp) is not installed",
-            remedy="a wheel from the package index, about a minute; this is what is run:",
-            command=shlex.join(command_for(place)),
-            download_bytes=build.bytes,
-            can_fetch=True,
-        )
-    ]
-
-
-def _has_engine() -> bool:
-    import importlib
-    from importlib.util import find_spec
-
-    importlib.invalidate_caches()  # it may have been installed since this program began
-    return find_spec("xllamacpp") is not None
-
-
-def _server_to_build(profile: "Profile") -> "Missing":
-    from agent.app.setup.options import server_build
-    from agent.ui.options import Missing
-
-    build, obstacles = server_build(profile.dialect, _workplace())
-    command = _install_line(build)
-    if obstacles:
-        return _not_buildable(obstacles[0], command)
-    if build is None:
-        return Missing(what="There is no llama-server here", remedy="set server.binary to the path of yours")
-    minutes = f"about {max(1, build.low_minutes):.0f} to {max(2, build.high_minutes):.0f} minutes"
-    return Missing(
-        what=f"There is no llama-server here for the profile {profile.name}",
-        remedy=f"{build.what} is built {build.label}: {minutes}, {build.bytes / 1e9:.1f} GB of disk "
-        "meanwhile; the same as",
-        command=command,
-        can_fetch=True,
-    )
-
-
-def _not_buildable(obstacle: "Obstacle", command: str) -> "Missing":
-    from agent.ui.options import Missing
-
-    then = f"; then Enter, or `{command}`" if command else ""
-    return Missing(
-        what="There is no llama-server here",
-        remedy=f"{obstacle.message}. Do this{then}:",
-        command=obstacle.hint,
-    )
-
-
-def _install_line(build: "Build | None") -> str:
-    if build is None or build.wish is None:
-        return ""
-    version = f" --version {build.wish.version}" if build.wish.version else ""
-    return f"agent server install {build.wish.name}{version}"
-
-
-def _get_program(
-    settings: "Settings", profile: "Profile", progress: "Progress", is_stopped: "Callable[[], bool]"
-) -> None:
-    if not any(item.can_fetch for item in _program(settings, profile)):
-        return
-    from agent.ui.options import Headway
-
-    if profile.engine == "embedded":
-        import tempfile
-
-        from agent.server.engine_extra import Environment, install_engine
-
-        def show(line: str) -> None:
-            if line.strip():
-                progress(Headway(name=line.strip()[:200], is_bytes=False))
-
-        with tempfile.TemporaryFile() as log:
-            install_engine(Environment(), log, os.environ, show, is_stopped)
-        return
-    from dataclasses import replace
-
-    from agent.app.setup.options import server_build
-    from agent.server.install import install, release_for
-
-    place = replace(_workplace(), cancelled=is_stopped)
-    build, _ = server_build(profile.dialect, place)
-    if build is not None and build.wish is not None:
-        wish = build.wish
-        install(wish, release_for(wish), place, lambda step: progress(_headway(build.what, step)))
-
-
-def _headway(what: str, step: "Step") -> "Headway":
-    from agent.ui.options import Headway
-
-    seconds = step.seconds_left
-    left = "" if seconds is None else f", about {max(1, round(seconds / 60))} min left"
-    name = f"{what}: {step.stage}{left} {step.detail}".rstrip()
-    return Headway(name=name[:200], done=step.done, whole=step.total, is_bytes=step.stage == "download")
-
-
-def _servers_folder() -> Path:
-    from agent.resources import servers_folder
-
-    return servers_folder()
-
-
-def _workplace() -> "Workplace":
-    from agent.resources import cache_folder
-    from agent.server.install import Workplace
-
-    return Workplace(servers_folder=_servers_folder(), work_folder=cache_folder() / "builds")
 
 
 # -- the model ----------------------------------------------------------------------------------------------

@@ -114,15 +114,3 @@ async def test_an_export_has_the_form_of_its_ending_and_no_key(
     assert "sk-0123" not in text
     with pytest.raises(UsageError, match="exists; name another file"):
         await export({"path": path.name, "session": store.id})
-
-
-async def test_the_first_run_names_the_size_of_the_model_and_that_git_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    for name in ("AGENT_STATE_HOME", "AGENT_CONFIG_HOME", "AGENT_MODELS_FOLDER", "PATH"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    model, *others = await FirstRun(tmp_path).missing(Opening(profile="embedded-small"))
-    assert (model.what, model.can_fetch) == ("Model file SmolLM2-135M-Instruct.Q4_1.gguf", True)
-    assert model.download_bytes == 98_362_432
-    assert str(tmp_path / "AGENT_MODELS_FOLDER") in model.remedy
-    assert "git is not installed" in [other.what for other in others]

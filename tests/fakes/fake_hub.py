@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class FakeHub:
     """`cut_after`: the first so many bytes of an answer are sent, then the connection is closed.
 
+    `pause_after`: after so many bytes of an answer it waits for `go_on`, at most half a minute.
     `tag` is what it names as the file's sha256 when it is asked about it, empty = another kind of tag.
     """
 
@@ -18,6 +19,8 @@ class FakeHub:
     status: int = 200
     tag: str = ""
     cut_after: int | None = None
+    pause_after: int | None = None
+    go_on: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[str, str | None]] = field(default_factory=list)
     url: str = ""
 
@@ -49,7 +52,14 @@ def running_hub(hub: FakeHub) -> Iterator[FakeHub]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             cut, hub.cut_after = hub.cut_after, None
-            self.wfile.write(body if cut is None else body[:cut])
+            body = body if cut is None else body[:cut]
+            pause, hub.pause_after = hub.pause_after, None
+            with suppress(ConnectionError):  # whoever asked may have left meanwhile
+                if pause is not None:
+                    self.wfile.write(body[:pause])
+                    hub.go_on.wait(30)
+                    body = body[pause:]
+                self.wfile.write(body)
 
         def log_message(self, *args: object) -> None:
             return
