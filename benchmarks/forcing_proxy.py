@@ -1,7 +1,8 @@
 """Stands between the agent and a real server, and has the model say what a script says.
 
-Only the schema that binds a reply is replaced, by one that allows nothing but the scripted call. A schema is
-no part of the prompt, so what the server's cache can give back is as it would be without the proxy.
+Only what binds a reply is replaced, by something that allows nothing but the scripted one. For a call that is
+a schema, which is no part of the prompt, so what the server's cache can give back is as it would be without
+the proxy. For a plain text it is a grammar, and servers take none beside `tools`: those are left out.
 """
 
 import http.client
@@ -14,23 +15,33 @@ from typing import Any
 
 from tests.fakes.state import CHAT_PATHS
 
+Call = tuple[str, Mapping[str, Any]]
+"""The name of a tool and its arguments."""
+
 _PATIENCE_SECONDS = 600.0
 _DATA = b"data: "
+_BINDING_FIELDS = ("response_format", "grammar", "tools", "tool_choice")
 
 
 class ForcingProxy:
     """Serves on the loopback address while it is entered.
 
-    `calls` are the scripted calls: the name of a tool and its arguments. `timings` are the server's own, one
-    per chat request.
+    `steps` are the scripted replies in order, each a call or a plain text; there is no answer to a chat after
+    the last of them. `requests` are the bodies of the chats as they came from the agent, `timings` the
+    server's own figures, one per chat that was answered to its end, and `left` the numbers of the chats,
+    counted from 0, whose client did not wait for the end. `is_held` is set while a reply waits, see `hold`.
     """
 
-    def __init__(self, port: int, api_key: str, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        self.timings: list[Mapping[str, Any]] = []
+    def __init__(self, port: int, api_key: str, steps: Sequence[Call | str]) -> None:
+        self.requests: list[Mapping[str, Any]] = []
+        self.left: list[int] = []
         self.upstream_port = port
         self.api_key = api_key
-        self.calls = calls
-        self.asked = 0
+        self.steps = steps
+        self.is_held = threading.Event()
+        self._held_after = 0
+        self._may_go = threading.Event()
+        self._timings: dict[int, Mapping[str, Any]] = {}
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.proxy = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,))
@@ -39,6 +50,16 @@ class ForcingProxy:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
+    @property
+    def timings(self) -> list[Mapping[str, Any]]:
+        return [self._timings[number] for number in sorted(self._timings)]
+
+    def note(self, number: int, line: bytes) -> None:
+        """Keeps the figures in a line of the reply to that chat, if there are any."""
+        if line.startswith(_DATA) and b'"timings"' in line:
+            # Some servers send the figures with every chunk; the last ones of a request count.
+            self._timings[number] = json.loads(line[len(_DATA) :])["timings"]
+
     def __enter__(self) -> "ForcingProxy":
         self._thread.start()
         return self
@@ -46,14 +67,37 @@ class ForcingProxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.let_go()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
 
-    def forced(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The request with the next scripted call as the only possible reply."""
-        name, arguments = self.calls[self.asked]
-        self.asked += 1
+    def hold(self, pieces: int) -> None:
+        """Lets no more than so many pieces of a reply's stream through, until `let_go` is called."""
+        self.is_held.clear()
+        self._may_go.clear()
+        self._held_after = pieces
+
+    def let_go(self) -> None:
+        """Lets a held reply go on, and holds no other."""
+        self._held_after = 0
+        self._may_go.set()
+
+    def wait_if_held(self, pieces: int) -> None:
+        if 0 < self._held_after < pieces:
+            self.is_held.set()
+            self._may_go.wait(_PATIENCE_SECONDS)
+
+    def forced(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """The request with the next scripted reply as the only possible one; None when there is no other."""
+        if len(self.requests) == len(self.steps):
+            return None
+        step = self.steps[len(self.requests)]
+        self.requests.append(body)
+        if isinstance(step, str):
+            rest = {name: value for name, value in body.items() if name not in _BINDING_FIELDS}
+            return {**rest, "grammar": f"root ::= {json.dumps(step)}"}
+        name, arguments = step
         fields = {"tool": name, **arguments}
         schema = {
             "type": "object",
@@ -62,7 +106,8 @@ class ForcingProxy:
             "additionalProperties": False,
         }
         form = {"type": "json_schema", "json_schema": {"name": "forced", "strict": True, "schema": schema}}
-        return {**body, "response_format": form}
+        rest = {name: value for name, value in body.items() if name != "grammar"}
+        return {**rest, "response_format": form}
 
 
 class _Server(ThreadingHTTPServer):
@@ -82,9 +127,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self._forward(self.server.proxy.forced(body) if self.path in CHAT_PATHS else body)
+        if self.path not in CHAT_PATHS:
+            self._forward(body)
+            return
+        forced = self.server.proxy.forced(body)
+        if forced is None:
+            self.send_error(400, "the script has no other reply")
+            return
+        number = len(self.server.proxy.requests) - 1
+        try:
+            self._forward(forced, chat=number)
+        except ConnectionError:
+            self.server.proxy.left.append(number)
+            self.close_connection = True
 
-    def _forward(self, body: Any) -> None:
+    def _forward(self, body: Any, *, chat: int | None = None) -> None:
         proxy = self.server.proxy
         headers = {"Authorization": f"Bearer {proxy.api_key}", "Content-Type": "application/json"}
         upstream = http.client.HTTPConnection("127.0.0.1", proxy.upstream_port, timeout=_PATIENCE_SECONDS)
@@ -95,16 +152,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json"))
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
+            pieces = 0
             for line in answer:
-                self._note(line)
+                if chat is not None:
+                    pieces += b'"delta"' in line
+                    proxy.wait_if_held(pieces)
+                    proxy.note(chat, line)
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
             self.wfile.write(b"0\r\n\r\n")
         finally:
             upstream.close()
-
-    def _note(self, line: bytes) -> None:
-        if line.startswith(_DATA) and b'"timings"' in line:
-            timings = json.loads(line[len(_DATA) :]).get("timings")
-            # Some servers send the figures with every chunk; the last ones of a request count.
-            del self.server.proxy.timings[self.server.proxy.asked - 1 :]
-            self.server.proxy.timings.append(timings)

@@ -4,7 +4,6 @@ What so small a model says, how long it goes on and how its turn ends are its ow
 for a certain one of them.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from agent.resources import data_folder
 from agent.server.probe import busy_slots
 from agent.server.record import Record, list_records
 from tests.e2e.conftest import Place
-from tests.e2e.terminal.conftest import OpenTerminal
+from tests.e2e.terminal.conftest import OpenTerminal, recorded
 from tests.e2e.terminal.rig import ENTER, ESCAPE, Terminal
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -45,13 +44,8 @@ def record_of(place: Place) -> Record:
 
 
 def endings(place: Place) -> list[str]:
-    """How the turns ended so far, by the record of the session, whose last line may be half written."""
-    found: list[str] = []
-    for file in place.state.glob("sessions/*/*/events.jsonl"):
-        whole = file.read_text("utf-8").rpartition("\n")[0]
-        events = [json.loads(line) for line in whole.splitlines()]
-        found += [event["reason"] for event in events if event["type"] == "turn_finished"]
-    return found
+    """How the turns ended so far."""
+    return [event["reason"] for event in recorded(place, "turn_finished")]
 
 
 def begin(screen: Terminal, task: str) -> None:
