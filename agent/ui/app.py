@@ -190,9 +190,8 @@ class AgentApp(App[str]):
         desk = self.desk
         if desk is None or desk.preparation.panel is not None:
             return
-        await desk.preparation.run(opening)
-        if desk.live.handle is not None or desk.live.is_opening:
-            return  # a command did it meanwhile
+        if not await desk.preparation.run(opening):
+            return
         await desk.live.open(opening)
         desk.in_background(desk.preparation.tell_the_rest(opening))
         if self.options.loaded is not None:

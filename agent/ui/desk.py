@@ -239,13 +239,13 @@ class Desk:
 
     async def reopen(self, opening: Opening) -> None:
         """Closes this session and opens another on a clean screen."""
-        if self.preparation.panel is not None:
-            self.preparation.panel.put_away()
+        await self.preparation.stand_back()
         self._give_back(self.live.take_back())
         await self.live.close()
         self.bridge.clear()
         self._app.keep_queued(())
-        await self.live.open(opening)
+        if await self.preparation.run(opening):
+            await self.live.open(opening)
 
     async def redraw(self) -> None:
         """Shows the conversation as the session has it now."""

@@ -1,5 +1,6 @@
 """What happens before a session is opened: what it lacks is shown in a panel, and got on Enter."""
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,24 +27,42 @@ class Preparation:
         self._tell = tell
         self._clock = clock
         self.panel: SetupPanel | None = None
+        self._is_superseded = False
+        self._is_gone = asyncio.Event()
 
-    async def run(self, opening: Opening) -> None:
-        """Returns when the session may be opened, whether or not all is there then."""
-        if self._setup is None or self.panel is not None:
-            return
+    async def run(self, opening: Opening) -> bool:
+        """Returns when the session may be opened, whether or not all is there then.
+
+        False if it may not: a command that opens another one came first.
+        """
+        if self._setup is None:
+            return True
         missing = await self._setup.missing(opening)
         if not missing:
-            return
+            return True
+        if self.panel is not None:
+            return False
         from agent.ui.widgets.setup import SetupPanel
 
         self.panel = panel = SetupPanel(self._setup, opening, missing, self._clock)
+        self._is_superseded = False
+        self._is_gone.clear()
         try:
             await self._screen.query_one("#bottom").mount(panel, before="#queue")
             await panel.until_put_away()
         finally:
-            self.panel = None
             if panel.is_attached:
                 await panel.remove()
+            self.panel = None
+            self._is_gone.set()
+        return not self._is_superseded
+
+    async def stand_back(self) -> None:
+        """Takes the panel away, because a command opens another session."""
+        if self.panel is not None:
+            self._is_superseded = True
+            self.panel.put_away()
+            await self._is_gone.wait()
 
     async def tell_the_rest(self, opening: Opening) -> None:
         """What is missing although the model answers without it, as lines of the conversation."""

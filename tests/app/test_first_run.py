@@ -173,7 +173,11 @@ async def test_what_is_being_installed_ends_when_it_is_cancelled(home: Path):
     place = engine_place(home, python=python)
     setup = FirstRun(home, Programs(environment=lambda: place, has_engine=lambda: False))
     loop, begun = asyncio.get_running_loop(), asyncio.Event()
-    work = asyncio.ensure_future(setup.fetch(SMALL, lambda _: loop.call_soon_threadsafe(begun.set)))
+
+    def note(_: Headway) -> None:
+        loop.call_soon_threadsafe(begun.set)
+
+    work = asyncio.ensure_future(setup.fetch(SMALL, note))
     await asyncio.wait_for(begun.wait(), 30)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):

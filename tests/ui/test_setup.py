@@ -190,14 +190,54 @@ async def test_what_only_the_person_can_do_is_shown_alone_and_looked_for_on_ente
 
 
 async def test_a_command_that_opens_another_session_takes_the_panel_away():
-    rig = Rig(options={"setup": FakeSetup(MODEL)})
+    setup = FakeSetup(MODEL, slow=True)
+    rig = Rig(options={"setup": setup})
     async with rig.app.run_test() as pilot:
-        await shown(pilot, rig)
+        panel = await shown(pilot, rig)
+        await pilot.press("enter")
+        await until(pilot, "50 %", panel)
+        setup.items = []
         await type_text(pilot, "/new ")
         await pilot.press("enter")
         await settle(pilot, rig)
         assert len(rig.openings) == 1
         assert not rig.app.main.query(SetupPanel)
+
+
+async def test_a_new_session_offers_again_what_is_still_missing():
+    rig = Rig(options={"setup": FakeSetup(MODEL)})
+    async with rig.app.run_test() as pilot:
+        await shown(pilot, rig)
+        await leave(pilot, rig)
+        await type_text(pilot, "/new ")
+        await pilot.press("enter")
+        await shown(pilot, rig)
+        assert len(rig.openings) == 1
+        await pilot.press("escape")
+        for _ in range(200):
+            await pilot.pause()
+            if len(rig.openings) == 2:
+                break
+        await settle(pilot, rig)
+        assert len(rig.openings) == 2
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 18), (200, 60)])
+async def test_the_input_field_and_the_keys_stay_in_sight_however_much_is_missing(size: tuple[int, int]):
+    rig = Rig(options={"setup": FakeSetup(*[MODEL] * 9, NO_GPU, slow=True)})
+    async with rig.app.run_test(size=size) as pilot:
+        panel = await shown(pilot, rig)
+        await pilot.press("enter")
+        await until(pilot, "50 %", panel)
+        await type_text(pilot, "one\ntwo\nthree\nfour")
+        await pilot.pause()
+        for name in ("#prompt", "#setup-keys", "#setup-progress", "#setup-heading", "#status"):
+            part = rig.app.main.query_one(name)
+            assert part.region.height, name
+            assert rig.app.main.region.contains_region(part.region), name
+        await pilot.press("escape", "ctrl+c")
+        await until(pilot, "Stopped", panel)
+        await leave(pilot, rig)
 
 
 async def test_quitting_stops_a_download():

@@ -218,7 +218,7 @@ def server_build(dialect: DialectName | None, place: Workplace) -> tuple[Build |
     low, high = _CORE_MINUTES[plan.tools.backend]
     build = Build(
         what=release.key,
-        label=f"for {plan.tools.label}, {plan.jobs} compilers at a time",
+        label=f"for {plan.tools.label}, {plan.jobs} compiler{'s' if plan.jobs > 1 else ''} at a time",
         wish=wish,
         low_minutes=low / plan.jobs,
         high_minutes=high / plan.jobs,

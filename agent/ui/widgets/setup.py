@@ -6,6 +6,7 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker
 
@@ -15,6 +16,10 @@ from agent.ui.options import Headway, Missing, Opening, Setup
 from agent.ui.text import size
 
 BAR_CELLS = 32
+MOST_SHARE = 0.85
+"""Of the rows, for all below the conversation; the style sheet says the same."""
+FEWEST_ROWS = 2
+
 GRACE_SECONDS = 0.6
 """A person who presses Enter when the panel appears meant something else."""
 
@@ -38,17 +43,31 @@ class SetupPanel(Vertical):
         self._list = Static(id="setup-list")
         self._progress = Static(id="setup-progress")
         self._keys = Static(id="setup-keys")
+        self._scroll = VerticalScroll(self._list, id="setup-scroll", can_focus=False)
 
     def compose(self) -> ComposeResult:
         yield Static(Content.styled("Before the model can answer", "bold"), id="setup-heading")
-        with VerticalScroll(id="setup-scroll", can_focus=False):
-            yield self._list
+        yield self._scroll
         yield self._progress
         yield self._keys
 
     def on_mount(self) -> None:
         self._show_missing()
         self._say("")
+        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
+
+    def _make_room(self) -> None:
+        """Gives the list only the rows that all else leaves: the input field is never pushed out."""
+        below = self.parent
+        if not isinstance(below, Widget):
+            return
+        others = [child for child in (*self.siblings, *self.children) if child.display]
+        taken = sum(_rows(child) for child in others if child is not self._scroll) + self.gutter.height
+        margins = self.styles.margin.height + below.styles.margin.height
+        rows = max(FEWEST_ROWS, int(MOST_SHARE * self.screen.size.height) - taken - margins)
+        limit = self._scroll.styles.max_height
+        if limit is None or limit.value != rows:
+            self._scroll.styles.max_height = rows
 
     @property
     def can_fetch(self) -> bool:
@@ -145,6 +164,10 @@ class SetupPanel(Vertical):
         else:
             keys = "Enter, with nothing typed, looks again · Esc closes"
         self._keys.update(Content.styled(keys, "$quiet"))
+
+
+def _rows(widget: Widget) -> int:
+    return widget.outer_size.height + widget.styles.margin.height
 
 
 def _described(item: Missing) -> Content:
