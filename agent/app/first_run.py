@@ -31,7 +31,7 @@ class FirstRun:
         """Nothing where settings or profile cannot be read: opening the session says what is wrong."""
         try:
             return await asyncio.to_thread(self._look, opening)
-        except AgentError:
+        except (AgentError, OSError):
             return []
 
     async def fetch(self, opening: "Opening", progress: "Progress") -> None:

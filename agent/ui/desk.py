@@ -74,7 +74,7 @@ class Desk:
             clock=app.clock,
         )
         self.host = AppHost(app, self)
-        self.preparation = Preparation(app.options.setup, app.main, self.host.tell, app.clock)
+        self.preparation = Preparation(app.options.setup, app.main, self.host.tell, self.refresh, app.clock)
         self._questions = Questions(app, self.live.service, self._call_attention)
         self._completer = Completer(
             app.menu,
@@ -117,7 +117,8 @@ class Desk:
         figures = self.bridge.meter.figures(facts.pieces if facts is not None else 0)
         has_failed = self.live.has_failed and not self.live.is_opening
         detail = self.bridge.server_detail
-        self._app.status.show(segments(facts, figures, detail, has_failed=has_failed))
+        lacks = self.preparation.panel is not None
+        self._app.status.show(segments(facts, figures, detail, has_failed=has_failed, lacks=lacks))
         self._app.show_hints()
         if not figures.is_running:
             self._frames.pause()

@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 
 
 class Preparation:
-    """Without a `setup` nothing is ever missing."""
+    """Without a `setup` nothing is ever missing. `changed` is called when the panel came or went."""
 
     def __init__(
         self,
         setup: Setup | None,
         screen: "Screen[object]",
         tell: Callable[[str], None],
+        changed: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
         self._setup = setup
         self._screen = screen
         self._tell = tell
+        self._changed = changed
         self._clock = clock
         self.panel: SetupPanel | None = None
         self._is_superseded = False
@@ -49,12 +51,14 @@ class Preparation:
         self._is_gone.clear()
         try:
             await self._screen.query_one("#bottom").mount(panel, before="#queue")
+            self._changed()
             await panel.until_put_away()
         finally:
             if panel.is_attached:
                 await panel.remove()
             self.panel = None
             self._is_gone.set()
+            self._changed()
         return not self._is_superseded
 
     async def stand_back(self) -> None:

@@ -41,12 +41,22 @@ class Shown:
 
 
 def segments(
-    facts: "SessionFacts | None", figures: "Figures", server_detail: str = "", *, has_failed: bool = False
+    facts: "SessionFacts | None",
+    figures: "Figures",
+    server_detail: str = "",
+    *,
+    has_failed: bool = False,
+    lacks: bool = False,
 ) -> list[Segment]:
-    """All that there is to say now, from left to right. `has_failed`: no session could be opened."""
+    """All that there is to say now, from left to right.
+
+    `has_failed`: no session could be opened. `lacks`: it is not begun, because something is missing.
+    """
     found: list[Segment | None] = []
     if facts is None and has_failed:
         return [Segment(name="server", forms=("✗ no session",), weight=90, tone="bad", is_right=False)]
+    if facts is None and lacks:
+        return [Segment(name="server", forms=("○ not started",), weight=90, tone="plain", is_right=False)]
     if facts is None:
         return [Segment(name="server", forms=("starting",), weight=90, tone="busy", is_right=False)]
     found += [_mode(facts), _model(facts), _server(facts, server_detail)]

@@ -93,6 +93,7 @@ async def test_a_missing_model_is_named_with_its_size_before_anything_is_fetched
         await shown(pilot, rig)
         picture = pilot.app.export_screenshot().replace("&#160;", " ")
         assert "98.4 MB" in picture
+        assert "not started" in picture
         assert "No GPU was found" in picture
         assert "sk for something" in picture  # the cursor stands on the first letter
         assert (setup.fetched, rig.openings) == ([], [])

@@ -113,6 +113,7 @@ class SetupPanel(Vertical):
             self._missing = await self._setup.missing(self._opening)
         except AgentError as error:
             trouble = f"{error.message}\n{error.hint}".strip()
+            self._missing = await self._setup.missing(self._opening) or self._missing
         except asyncio.CancelledError:
             self._work = None
             self._say("Stopped; what was fetched is kept.")
