@@ -74,7 +74,7 @@ class FirstRun:
         if fresh:
             _note_told([*told, *fresh])
         return [
-            f"{item.what}: {item.remedy}{f' ({item.command})' if item.command else ''}"
+            f"{item.what}: {item.remedy}{f'; {item.command}' if item.command else ''}"
             for item in fresh.values()
         ]
 
@@ -159,12 +159,12 @@ def _beside(settings: "Settings", profile: "Profile") -> "dict[str, Missing]":
 
     found: dict[str, Missing] = {}
     if _runs_here(settings, profile) and not _has_gpu(settings.models.folder):
-        remedy = "the model runs on the processor: small ones are usable, those above some 8 GB are slow"
+        remedy = "small models are usable on the processor, above some 8 GB slow"
         found["gpu"] = Missing(what="No GPU was found", remedy=remedy)
     if which("git") is None:
         from agent.server.toolchain import System, install_command
 
-        remedy = "edits and /undo work without; branch, changed files and diffs against git are not shown"
+        remedy = "edits and /undo work without, diffs against git do not"
         command = install_command({"git"}, System())
         found["git"] = Missing(what="git is not installed", remedy=remedy, command=command)
     return found
