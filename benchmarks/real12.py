@@ -37,7 +37,10 @@ url = "{url}"
 temperature = 0.0
 [tools]
 protocol = "constrained"
+[model_card]
+edit_form = "replace"
 """
+"""The form of edits is that of the script; small models are offered another one otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
