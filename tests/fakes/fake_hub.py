@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class FakeHub:
     """`cut_after`: the first so many bytes of an answer are sent, then the connection is closed.
 
-    `pause_after`: after so many bytes of an answer it waits for `go_on`, at most half a minute.
+    `pause_after`: beyond so many bytes of the file it sends nothing before `go_on`, also to whoever asks
+    again; at most half a minute.
     `tag` is what it names as the file's sha256 when it is asked about it, empty = another kind of tag.
     """
 
@@ -53,12 +54,12 @@ def running_hub(hub: FakeHub) -> Iterator[FakeHub]:
             self.end_headers()
             cut, hub.cut_after = hub.cut_after, None
             body = body if cut is None else body[:cut]
-            pause, hub.pause_after = hub.pause_after, None
             with suppress(ConnectionError):  # whoever asked may have left meanwhile
-                if pause is not None:
-                    self.wfile.write(body[:pause])
+                if hub.pause_after is not None and not hub.go_on.is_set():
+                    at_once = max(0, hub.pause_after - int(start))
+                    self.wfile.write(body[:at_once])
                     hub.go_on.wait(30)
-                    body = body[pause:]
+                    body = body[at_once:]
                 self.wfile.write(body)
 
         def log_message(self, *args: object) -> None:
