@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ValidationError
 
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
+from agent.core.control_tokens import rearmed
 from agent.core.errors import AgentError
 from agent.core.events import ToolFinished, ToolOutcome, ToolOutput, ToolStarted
 from agent.core.messages import ToolCall, ToolMessage
@@ -74,6 +75,7 @@ class ToolExecutor:
 
         When `cancel` is set the tool is stopped, or not even begun.
         """
+        call = replace(call, arguments=rearmed(call.arguments))
         yield ToolStarted(call_id=call.id, tool=call.name, arguments=call.arguments)
         ended = _Ended("cancelled", _CANCELLED)
         async with closing(self._settle(call, cancel)) as items:

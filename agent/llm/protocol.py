@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from agent.core.control_tokens import disarmed
 from agent.core.events import TextDelta, ToolCallDelta
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
@@ -169,9 +170,9 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 def _wire_message(message: Message, in_text: set[str]) -> dict[str, Any]:
     if isinstance(message, AssistantMessage):
         return _wire_assistant(message)
-    text = _encodable(message.text)
     if isinstance(message, SystemMessage):
-        return {"role": "system", "content": text}
+        return {"role": "system", "content": _encodable(message.text)}
+    text = disarmed(_encodable(message.text))
     if isinstance(message, UserMessage):
         return {"role": "user", "content": with_pictures(text, message.pictures)}
     if message.call_id in in_text:
