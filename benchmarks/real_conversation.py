@@ -14,7 +14,7 @@ from agent.llm.protocol import ToolProtocol
 
 TASK = "Read page-1.txt, page-2.txt and so on, one after the other, and keep count of the words with an x."
 PAGE = "Page {number}: the quick brown fox jumps over the lazy dog, and sixty-{number} others watch it.\n"
-REPLY_TOKENS = 160
+REPLY_TOKENS = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,14 @@ def reuse_in(steps: Sequence[Step]) -> Reuse:
 async def converse(base_url: str, api_key: str, protocol: ToolProtocol, requests: int) -> list[Step]:
     """Has the model read one page after the other; returns what each request cost.
 
-    The model writes its replies itself. Where calls are constrained it can only ask for the next page, with
-    native ones it has to call something.
+    The model writes its replies itself. Where calls are constrained it can only ask for the next page.
     Raises RuntimeError when the server fails.
     """
     model = ChatModel(
         Connection(base_url=base_url, api_key=api_key),
         protocol,
         context_tokens=0,
-        sampling={"temperature": 0.0, **({"tool_choice": "required"} if protocol.name == "native" else {})},
+        sampling={"temperature": 0.0},
         cancel=asyncio.Event(),
     )
     messages: list[Message] = [SystemMessage(protocol.system_text(system_prompt())), UserMessage(TASK)]
