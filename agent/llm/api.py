@@ -20,6 +20,9 @@ CHAT_PATH = "/v1/chat/completions"
 _BACKEND = "anyio._backends._asyncio"
 _CONNECT_SECONDS = 10.0
 _DRAIN_SECONDS = 0.1
+# llama-server closes a connection after five idle seconds (cpp-httplib's default), and httpx2 keeps one as
+# long: a request could meet that end.
+_KEPT_SECONDS = 2.0
 
 
 class ApiError(Exception):
@@ -72,6 +75,7 @@ class ServerApi:
         self._http = httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {api_key or 'none'}", "Accept": "application/json"},
             timeout=httpx2.Timeout(silence_seconds, connect=_CONNECT_SECONDS),
+            limits=httpx2.Limits(keepalive_expiry=_KEPT_SECONDS),
             verify=not plain,
             trust_env=not plain,
             transport=transport,
