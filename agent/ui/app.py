@@ -47,6 +47,7 @@ DRAFT_SECONDS = 0.4
 QUIT_SECONDS = 2.0
 MESSAGE_SECONDS = 4.0
 LOW_ROWS = 20
+SETTLED_SECONDS = 0.1  # after a change of size
 
 MakeConversation = Callable[[], Widget]
 
@@ -154,6 +155,9 @@ class AgentApp(App[str]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.main.set_class(event.size.height < LOW_ROWS, "-low")
+        # On a busy machine Textual's own timer may never fire (it skips a tick that is overdue), and then
+        # neither this size nor any later one would be drawn.
+        asyncio.get_running_loop().call_later(SETTLED_SECONDS, self._check_resize)
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.geometry import Size
 
 from agent.core.errors import ServerError, UsageError
@@ -52,6 +53,19 @@ async def test_every_part_is_on_the_screen_and_none_covers_another(size: tuple[i
         assert all(region.height > 0 and Size(*size).region.contains_region(region) for region in regions)
         assert regions[0].bottom <= regions[1].y < regions[1].bottom <= regions[2].y
         assert rig.app.status.region.height == 1
+
+
+async def test_a_size_is_taken_over_though_the_timer_that_was_to_do_it_never_fires():
+    rig = Rig()
+    async with rig.app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot, rig)
+        rig.app._resize_timer = rig.app.set_timer(3600, rig.app.bell)
+        rig.app.post_message(events.Resize(Size(100, 30), Size(100, 30)))
+        for _ in range(300):
+            await pilot.pause(0.1)
+            if rig.app.status.region.bottom == 30:
+                return
+        raise AssertionError(rig.app.status.region)
 
 
 async def test_what_is_typed_and_sent_before_the_session_is_there_is_not_lost():
