@@ -2,16 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
+from agent.app.around import ToolAround
 from agent.app.commanded import CommandWatch
-from agent.core.tool import Access, Tool, ToolContext, ToolResult
+from agent.core.tool import Tool, ToolContext, ToolResult
 from agent.core.verifier import Verdict
 from agent.session.ledger import SessionLedger
 from agent.verify.check import CheckCommand
@@ -78,33 +77,15 @@ class Authorship:
         return any(began <= changed <= ended for began, ended in self._spans)
 
 
-class OwnCommands:
+class OwnCommands(ToolAround):
     """A tool that starts programs, with its changes counted as the run's own."""
-
-    params: type[BaseModel]
-    access: Access
 
     def __init__(
         self, tool: Tool, authorship: Authorship, *, only_reads: Callable[[str], bool] = lambda command: False
     ) -> None:
-        self.name = tool.name
-        self.description = tool.description
-        self.params = tool.params
-        self.access = tool.access
-        self._tool = tool
+        super().__init__(tool)
         self._authorship = authorship
         self._only_reads = only_reads
-
-    def acts_as(self, params: Any) -> tuple[Tool, Mapping[str, Any]] | ToolResult | None:
-        """See `core.tool.CallsAnother`; None where the call is what it looks like."""
-        acts_as = getattr(self._tool, "acts_as", None)
-        return acts_as(params) if acts_as is not None else None
-
-    def start_over(self) -> None:
-        """Passed on to a tool that remembers what was done before."""
-        start_over = getattr(self._tool, "start_over", None)
-        if start_over is not None:
-            start_over()
 
     async def run(self, params: Any, context: ToolContext) -> ToolResult:
         command = getattr(params, "command", None)
