@@ -2,7 +2,10 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -229,13 +232,27 @@ def test_a_name_that_no_file_can_have_is_said(tmp_path: Path):
         read_task_file(tmp_path / ("x" * 5000))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_is_said(tmp_path: Path):
-    path = tmp_path / "task.md"
-    path.write_text("x", encoding="utf-8")
-    path.chmod(stat.S_IWUSR)
-    with pytest.raises(UsageError, match="Permission denied"):
-        read_task_file(path)
+def test_a_file_without_permission_is_said():
+    with TemporaryDirectory() as folder, as_nobody(Path(folder)):
+        path = Path(folder) / "task.md"
+        path.write_text("Mend it.", encoding="utf-8")
+        assert read_task_file(path).text == "Mend it."
+        path.chmod(stat.S_IWUSR)
+        with pytest.raises(UsageError, match="Permission denied"):
+            read_task_file(path)
+
+
+@contextmanager
+def as_nobody(folder: Path) -> Iterator[None]:
+    """Root may read everything, so it is somebody else for a while, who owns `folder`."""
+    user = os.geteuid()
+    if user == 0:
+        os.chown(folder, 65534, 65534)
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 def test_a_device_without_end_is_not_read_to_its_end():
