@@ -1,6 +1,5 @@
-"""The profile for `sandbox-exec` of macOS. Later rules win there."""
+"""The profile for `sandbox-exec` of macOS, where of several rules about a thing the last one wins."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from agent.sandbox.policy import UNSET_VARIABLES, Policy, variables_elsewhere
 
 PROGRAM = "/usr/bin/sandbox-exec"
 
+_NAME_SERVICE = "/private/var/run/mDNSResponder"
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper", "/dev/tty")
 
 
@@ -20,36 +20,60 @@ def seatbelt_arguments(policy: Policy, arguments: Sequence[str]) -> list[str]:
 
 def seatbelt_profile(policy: Policy) -> str:
     """The profile's text: everything may be read but secrets, little may be written."""
-    lines = [
-        "(version 1)",
-        "(deny default)",
-        "(allow process-exec process-fork)",
-        "(allow signal (target same-sandbox))",
-        "(allow sysctl-read)",
-        "(allow mach-lookup)" if policy.network else "",
-        "(allow ipc-posix-sem ipc-posix-shm)",
-        "(allow pseudo-tty)",
-        "(allow file-read*)",
-        *(f"(deny file-read* file-write* {_below(path)})" for path in policy.hidden),
-        *(f"(allow file-read* {_below(path)})" for path in policy.readable),
-        *(
-            f"(allow file-read* file-write* {_below(path)})"
-            for path in (*policy.all_writable, policy.temporary)
-        ),
-        *(f"(deny file-read* file-write* {_below(path)})" for path in _hidden_inside(policy)),
-        *(f"(deny file-read* file-write* {_below(path)})" for path in policy.unreadable),
-        *(f"(deny file-write* {_below(path)})" for path in policy.kept),
-        f"(allow file-write-data {' '.join(f'(literal {_quoted(name)})' for name in _DEVICES)})",
-        "(allow network*)" if policy.network else "(deny network*)",
-        "(deny network-outbound (remote unix-socket))",
+    return "\n".join(
+        [
+            "(version 1)",
+            "(deny default)",
+            "(allow process-exec process-fork)",
+            "(allow signal (target same-sandbox))",
+            "(allow sysctl-read)",
+            "(allow ipc-posix-sem ipc-posix-shm)",
+            "(allow pseudo-tty)",
+            "(allow file-read*)",
+            *_about_places(policy),
+            *_about_moving(policy),
+            f"(allow file-write-data {' '.join(f'(literal {_quoted(name)})' for name in _DEVICES)})",
+            *_about_network(policy.network),
+        ]
+    )
+
+
+def _about_places(policy: Policy) -> list[str]:
+    """Outer folders come before inner ones, as with bubblewrap: the rule for the innermost is what counts."""
+    rules = [
+        *((path, "deny file-read* file-write*") for path in policy.hidden),
+        *((path, "allow file-read*") for path in policy.readable),
+        *((path, "allow file-read* file-write*") for path in (*policy.all_writable, policy.temporary)),
+        *((path, "deny file-write*") for path in policy.kept),
+        *((path, "deny file-read* file-write*") for path in policy.unreadable),
     ]
-    return "\n".join(line for line in lines if line)
+    rules.sort(key=lambda rule: len(rule[0].parts))
+    return [f"({words} {_below(path)})" for path, words in rules]
 
 
-def _hidden_inside(policy: Policy) -> tuple[Path, ...]:
-    """Secrets in what may be read or changed, a home folder for instance, stay hidden there."""
-    opened = (*policy.all_writable, *policy.readable)
-    return tuple(path for path in policy.hidden if any(folder in path.parents for folder in opened))
+def _about_moving(policy: Policy) -> list[str]:
+    """Rules go by names: a folder with something closed in it would be open under another one.
+
+    So what leads there cannot be moved, or removed, out of a folder that may be changed.
+    """
+    opened = (*policy.all_writable, policy.temporary)
+    fixed = dict.fromkeys(opened)
+    for path in (*policy.hidden, *policy.kept, *policy.unreadable):
+        above = (folder for folder in path.parents if any(folder.is_relative_to(place) for place in opened))
+        fixed.update(dict.fromkeys(above))
+    return [f"(deny file-write-unlink (literal {_quoted(str(path))}))" for path in fixed]
+
+
+def _about_network(allowed: bool) -> list[str]:
+    """Sockets in files lead to programs outside, docker for instance; names are looked up by one of them."""
+    if not allowed:
+        return ["(deny network*)"]
+    return [
+        "(allow mach-lookup)",
+        "(allow network*)",
+        "(deny network-outbound (remote unix-socket))",
+        f"(allow network-outbound (literal {_quoted(_NAME_SERVICE)}))",
+    ]
 
 
 def _below(path: Path) -> str:
@@ -57,4 +81,6 @@ def _below(path: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """A string of the profile's language: these two signs have to be escaped, and no others may be."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
