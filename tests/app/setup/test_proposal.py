@@ -31,12 +31,15 @@ def test_without_gpu_the_embedded_engine_is_proposed(machine: Machine):
 )
 def test_gpu_decides_the_size_of_the_model(machine: Machine, gib: int, profile: str):
     machine.hardware = hardware(gpu(gib))
-    assert machine.proposal().option.profile == profile
+    option = machine.proposal().option
+    assert option.profile == profile
+    assert {file.state for file in option.files} == {"download"}
+    assert option.download_bytes > 0
 
 
 def test_model_that_is_there_wins_over_one_of_its_size_that_has_to_be_fetched(machine: Machine):
     machine.hardware = hardware(gpu(24))
-    for name in ("Qwen3.6-27B-Q4_K_M.gguf", "Qwen3.6-27B-DFlash-Q5_K_M.gguf"):
+    for name in ("Qwen3.6-27B-Q4_K_M.gguf", "Qwen3.6-27B-DFlash-Q4_K_M.gguf"):
         machine.add_model(name)
     option = machine.proposal().option
     assert option.profile == "qwen3.6-27b-dflash"
@@ -69,8 +72,10 @@ def test_what_has_to_be_built_is_told_or_what_is_missing_for_that(machine: Machi
 
 
 def test_file_without_a_source_has_to_be_supplied_by_the_person(machine: Machine):
-    machine.hardware = hardware(gpu(16))
-    obstacle = machine.proposal().option.obstacles[-1]
+    folder = machine.folder / "config" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text('engine = "llama-server"\n[target]\nfile = "own.gguf"\n', "utf-8")
+    obstacle = machine.proposal("mine").option.obstacles[-1]
     assert obstacle.kind == "file"
     assert str(machine.models) in obstacle.hint
 
