@@ -26,13 +26,16 @@
 | `blindness` | | why the model can see no images, as the end of a sentence; empty when it can |
 | `bench` | `options` (optional) | a `BenchRun`; events show it meanwhile, it takes a while |
 | `compact` | `instruction`: what to keep above all (optional) | a `Compaction`; takes a while |
+| `btw` | `question` | an `Aside`: its answer, which is no part of the conversation; takes a while |
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from agent.app.accounts import ContextReport, account_for
+from agent.app.aside import Aside, ask_aside
 from agent.app.compacting import Compaction, compact
 from agent.app.extension_services import ExtensionServices
 from agent.app.live import LiveSession
@@ -88,6 +91,7 @@ class SessionServices:
             "sessions": self._sessions,
             "rename": self._rename,
             "compact": self._compact,
+            "btw": self._btw,
             "bench": self._bench,
             "blindness": self._blindness,
             "skills": extensions.skills,
@@ -217,13 +221,24 @@ class SessionServices:
         instruction = arguments.get("instruction") or ""
         if not isinstance(instruction, str):
             raise UsageError("what compact is to keep has to be a text")
+        async with self._as_a_turn():
+            engine = await unless_cancelled(live.keeper.ready(), live.cancel)
+            return await compact(live, engine, instruction)
+
+    async def _btw(self, arguments: Mapping[str, Any]) -> Aside:
+        self._refuse_while_running("btw")
+        async with self._as_a_turn():
+            return await ask_aside(self._live, _text(arguments, "question"))
+
+    @asynccontextmanager
+    async def _as_a_turn(self) -> AsyncIterator[None]:
+        """Around what asks the model: it listens to the cancel of turns, so that ends it here too."""
+        live = self._live
         async with live.changing:
-            # The model listens to the cancel of turns, so that is what ends it here too.
             live.cancel.clear()
             live.commands.add(live.cancel)
             try:
-                engine = await unless_cancelled(live.keeper.ready(), live.cancel)
-                return await compact(live, engine, instruction)
+                yield
             finally:
                 live.commands.discard(live.cancel)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from agent.core import trimming
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from agent.core.model import Reply
+from agent.core.outside_text import fenced
 from agent.core.worklog import BEGINNING, NOTES, cut
 
 
@@ -51,7 +52,7 @@ def shorter_text(message: Message, characters: int) -> Message:
 def tail_as_text(tail: Sequence[Message], notes: str, characters: int) -> tuple[list[Message], str]:
     """Calls that are too large to stay become words; what a person said stays."""
     results = [
-        f"Result of {one.tool_name}:\n{cut(one.text, characters)}"
+        "\n".join(filter(None, [f"Result of {one.tool_name}:", fenced(cut(one.text, characters)), one.note]))
         for one in tail
         if isinstance(one, ToolMessage)
     ]
@@ -72,14 +73,19 @@ def notes_of(reply: Reply) -> tuple[str, str]:
         return "", reply.error
     if reply.stop_reason == "repetition":
         return "", "the model repeated itself instead of summing up"
+    notes = answer_in(reply)
+    return (notes, "") if notes else ("", "the model gave no summary")
+
+
+def answer_in(reply: Reply) -> str:
+    """What was said, out of the call that a constrained reply is, also out of one that was cut short."""
     answers = [str(call.arguments.get("answer", "")) for call in reply.message.tool_calls]
     text = "" if any(call.in_text for call in reply.message.tool_calls) else reply.message.text
     if not answers and text.lstrip().startswith("{"):
         text = _begun_answer(text)
     elif reply.problem and reply.stop_reason != "length":
         text = ""
-    notes = (next(filter(None, answers), "") or text).strip()
-    return (notes, "") if notes else ("", "the model gave no summary")
+    return (next(filter(None, answers), "") or text).strip()
 
 
 def _begun_answer(text: str) -> str:

@@ -15,7 +15,7 @@ LONGEST_HOLD_SECONDS = 0.008
 """How long events may be shown before keys and paints get their turn."""
 
 CLOSE_SECONDS = 5.0
-_ENDED_BY_INTERRUPT = frozenset({"shell", "compact", "bench"})
+_ENDED_BY_INTERRUPT = frozenset({"shell", "compact", "bench", "btw"})
 
 
 class LiveSession:
@@ -44,11 +44,20 @@ class LiveSession:
         self.handle: SessionHandle | None = None
         self.waiting: list[str] = []
         """What was sent while there was no session; the first is on the screen already."""
-        self.is_opening = False
+        self._settled = asyncio.Event()
+        self._settled.set()
         self.has_failed = False
         self._commands = 0
         self._follower: asyncio.Task[None] | None = None
         self._held: list[Event] | None = None
+
+    @property
+    def is_opening(self) -> bool:
+        return not self._settled.is_set()
+
+    async def settled(self) -> None:
+        """Returns when no session is just being opened."""
+        await self._settled.wait()
 
     @property
     def is_running(self) -> bool:
@@ -64,7 +73,7 @@ class LiveSession:
 
         Where an earlier session cannot be gone on with, a fresh one takes its place.
         """
-        self.is_opening = True
+        self._settled.clear()
         self.has_failed = True
         self._changed()
         try:
@@ -79,7 +88,7 @@ class LiveSession:
                     self._show(Notice(text=text, level=level))
         finally:
             self.has_failed = self.handle is None
-            self.is_opening = False
+            self._settled.set()
             self._changed()
         if self.handle is None:
             return

@@ -47,7 +47,7 @@ async def test_a_message_waits_for_the_measurement_and_the_conversation_goes_on(
 
 
 async def test_an_interrupt_keeps_what_was_measured(scripted_server: StartServer, work: Path):
-    server = scripted_server("warm", "measured", {"text": "slow", "fault": "stall"})
+    server = scripted_server("warm", "measured", {"text": "slow", "fault": "pings"})
     async with talking(work, server) as talk:
         measuring = asyncio.create_task(talk.session.command("bench", {}))
         await asyncio.to_thread(server.wait_for_chats, 3)

@@ -106,6 +106,17 @@ async def test_compact_hands_the_instruction_over_and_says_what_hinders_it():
         assert rig.lines == ["not yet\nbegin a new one"]
 
 
+async def test_a_question_beside_the_work_is_asked_as_it_was_typed():
+    rig = rig_with(btw=None)
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/btw")
+        await run_line(pilot, rig, "/btw what is  a slot?")
+        await rest(pilot)
+        assert rig.lines == ["/btw question: question is missing"]
+        assert rig.handle.commands == [("btw", {"question": "what is  a slot?"})]
+
+
 @pytest.mark.parametrize(
     ("typed", "guess"),
     [("hlep", "/help"), ("modle", "/mode"), ("undp", "/undo"), ("mpc", "/mcp"), ("comp", "/compact")],

@@ -21,16 +21,21 @@ async def new(host: Host, _argument: str) -> None:
 
 
 async def resume(host: Host, argument: str) -> None:
-    if argument:
-        await host.reopen(Opening(resume=argument))
-        return
+    """Looks up first what is to go on: the open session is closed only for one that is there."""
+    name = argument or await _picked_session(host)
+    if name:
+        present = host.facts.session_id if host.facts else ""
+        found = await host.service("resumable", name=name, present=present)
+        await host.reopen(Opening(resume=str(found)))
+
+
+async def _picked_session(host: Host) -> str:
     choices = session_choices(await host.service("sessions"))
     if not choices:
         host.tell("No earlier session of this folder is recorded.")
-        return
+        return ""
     chosen = await host.pick("Resume a session", choices)
-    if chosen is not None:
-        await host.reopen(Opening(resume=chosen.value))
+    return chosen.value if chosen is not None else ""
 
 
 def session_choices(rows: Any) -> list[Choice]:
@@ -88,6 +93,11 @@ async def compact(host: Host, argument: str) -> None:
     """The session says when it cannot."""
     done = as_text(await host.service("compact", instruction=argument))
     host.tell(done or "The conversation is shorter now.")
+
+
+async def btw(host: Host, argument: str) -> None:
+    """Its card in the conversation shows the answer as it comes."""
+    await host.service("btw", question=argument)
 
 
 async def context(host: Host, _argument: str) -> None:
@@ -166,6 +176,14 @@ COMMANDS = (
         run=compact,
         takes="[what to keep]",
         help="The model sums up what was said. The next request reads the short text from the start.",
+    ),
+    Command(
+        name="btw",
+        summary="ask something beside the work",
+        run=btw,
+        takes="question",
+        help="The model answers from what it has read. Question and answer stay out of the conversation.",
+        aliases=("aside",),
     ),
     Command(
         name="context",

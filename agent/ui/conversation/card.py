@@ -39,7 +39,7 @@ _OWN_ROWS = 20
 # A command of the person's has an id of this kind, and its text ends with how it ended.
 _OWN_CALL = "user-"
 # What these show while they run is progress; their text says all that it came to.
-_TOLD_AT_THE_END = ("bench",)
+_TOLD_AT_THE_END = ("bench", "btw")
 _ENDING = re.compile(r"\n?(exit code (\d+)[^\n]*)\s*\Z")
 _NO_OUTPUT = "(no output)"
 
