@@ -1,6 +1,6 @@
 """How long it takes to turn a shipped profile into a command line, for each of the four dialects.
 
-    python benchmarks/translation.py
+    python -m benchmarks.translation
 
 Counted in processor time, so that other work on the machine matters little: reading and checking the profile
 with everything that it extends, reading the list of the dialect, and the translation. Best of several rounds,
@@ -8,7 +8,9 @@ as the collector and a first import belong to nobody.
 """
 
 import json
+import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.server.argv import Places, command_for
@@ -31,6 +33,9 @@ def main() -> None:
     slowest = max(rows, key=lambda row: row["milliseconds"])
     result = {
         "what": "profile to command line, processor time, best of rounds",
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processors": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
         "rounds": ROUNDS,
         "limit_milliseconds": LIMIT_MILLISECONDS,
         "slowest_milliseconds": slowest["milliseconds"],

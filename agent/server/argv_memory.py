@@ -84,12 +84,15 @@ def _add_split(build: Builder) -> None:
 
 def _add_flash_attention(build: Builder) -> None:
     value = build.profile.flash_attention
+    comment = "attention in one pass, with less memory" if value != "off" else "attention step by step"
+    if value == "on" and build.profile.kv_type_v not in UNQUANTISED:
+        comment = "a quantised V cache needs it"
     if build.capabilities.knows("--flash-attn") and "--flash-attn" not in build.capabilities.valued:
         # Before autumn 2025 it was a switch.
         if value == "on":
-            build.add("--flash-attn", None, "a quantised V cache needs it")
+            build.add("--flash-attn", None, comment)
         return
-    build.add_or_warn("flash_attention", "--flash-attn", value, "a quantised V cache needs it")
+    build.add_or_warn("flash_attention", "--flash-attn", value, comment)
 
 
 def add_kv_types(build: Builder) -> None:

@@ -273,3 +273,16 @@ def test_command_as_json_names_arguments_and_notices():
     assert table["argv"][0] == "llama-server"
     assert table["refusals"][0]["code"] == "kv_type_k"
     assert {"flag": "-np", "value": "1", "comment": "conversations at the same time"} in table["arguments"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"flash_attention": "on", "kv_type_v": "q8_0"}, "a quantised V cache needs it"),
+        ({"flash_attention": "on"}, "attention in one pass, with less memory"),
+        ({"flash_attention": "off"}, "attention step by step"),
+    ],
+)
+def test_reason_of_flash_attention_is_the_one_that_there_is(settings: dict[str, Any], reason: str):
+    [argument] = [one for one in make(**settings).arguments if one.flag == "--flash-attn"]
+    assert argument.comment == reason
