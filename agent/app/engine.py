@@ -24,8 +24,8 @@ from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCa
 from agent.core.tool import Tool
 from agent.core.turn import TurnServices
 from agent.core.worklog import WorkLog
-from agent.llm.api import load
 from agent.llm.client import ChatModel
+from agent.llm.connection import load
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.server.record import Endpoint

@@ -184,7 +184,7 @@ async def _release(job: Job, endpoint: Endpoint) -> None:
 
 def _import_client() -> None:
     """Loads the HTTP client while others are waited for; garbage is collected from then on."""
-    from agent.llm.api import load
+    from agent.llm.connection import load
 
     load()
     gc.freeze()

@@ -1,6 +1,6 @@
 """Streams chat completions from a llama-server (or anything that speaks its API) as model items.
 
-A failure is a final `Reply`, never an exception. `httpx2` is imported when the first request is made, or
+A failure is a final `Reply`, never an exception. `openai` is imported when the first request is made, or
 earlier by whoever wants to overlap the import with something else.
 """
 
@@ -8,14 +8,13 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.events import Notice, Retry
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message
 from agent.core.model import ModelItem, Reply
-from agent.llm.api import ServerApi
 from agent.llm.connection import Connection, Pulse, dies, failures, open_client
 from agent.llm.draft import Draft
 from agent.llm.failures import Failure, classify
@@ -26,6 +25,9 @@ from agent.llm.reads import FullerReads
 from agent.llm.repetition import goes_in_circles
 from agent.llm.slots import slot_beside
 from agent.llm.window import LEAST_REPLY_TOKENS, Window
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
 
 RETRIES = 2
 UNPARSED_REPLY = "The server could not read your tool call. Nothing was run. Send the whole call again."
@@ -85,7 +87,7 @@ class ChatModel:
         self._pulse = Pulse()
         self._sampling = dict(sampling)
         self._cancel = cancel
-        self._client: ServerApi | None = None
+        self._client: AsyncOpenAI | None = None
         self._replies = replies_before
 
     @property
@@ -123,8 +125,9 @@ class ChatModel:
         """A slot for another conversation, see `agent.llm.slots`; None leaves it to the server."""
         if not self._connection.llama_fields:
             return None
+        url = self._connection.address("/slots")
         try:
-            said = await self._open().get("/slots", seconds=_METRICS_SECONDS)
+            said = await self._open().get(url, cast_to=object, options={"timeout": _METRICS_SECONDS})
         except failures():
             return None
         return slot_beside(said, self._window.used)
@@ -243,8 +246,11 @@ class ChatModel:
         """What llama-server says to a question about a prompt; None where it fails, and of other engines."""
         if not self._connection.llama_fields or self._cancel.is_set():
             return None
+        url = self._connection.address(path)
         try:
-            asked = self._open().post(path, body, seconds=_COUNT_SECONDS)
+            asked = self._open().post(
+                url, cast_to=object, body=dict(body), options={"timeout": _COUNT_SECONDS}
+            )
             return await unless_cancelled(asked, self._cancel)
         except (InterruptedRunError, *failures()):
             return None
@@ -308,7 +314,7 @@ class ChatModel:
             await self._metrics.begin()
             started = time.monotonic()
         try:
-            async with self._open().chat(request) as stream:
+            async with await self._stream(request) as stream:
                 reads = FullerReads()
                 async for chunk in stream:
                     for item in draft.take(chunk, self._habits.protocol):
@@ -357,15 +363,27 @@ class ChatModel:
         message = AssistantMessage(draft.content, "".join(draft.reasoning))
         return Reply(message=message, stop_reason="cancelled", stats=draft.figures(started))
 
+    async def _stream(self, request: dict[str, Any]) -> "AsyncStream[object]":
+        """The chunks of the reply, as plain JSON.
+
+        `client.chat.completions` would load some more modules before the first request, look through the
+        whole conversation before each, and build a typed object for every chunk.
+        """
+        from openai import AsyncStream
+
+        return await self._open().post(
+            "/chat/completions", cast_to=object, body=request, stream=True, stream_cls=AsyncStream[object]
+        )
+
     async def _read_metrics(self) -> str | None:
         """The text of the server's `/metrics`, None where there is none."""
+        url = self._connection.address("/metrics")
         try:
-            said = await self._open().get("/metrics", seconds=_METRICS_SECONDS)
+            return await self._open().get(url, cast_to=str, options={"timeout": _METRICS_SECONDS})
         except failures():
             return None
-        return said if isinstance(said, str) else None
 
-    def _open(self) -> ServerApi:
+    def _open(self) -> "AsyncOpenAI":
         if self._client is None:
             self._client = open_client(self._connection, self._pulse)
         return self._client

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agent.llm.api import ApiError, StatusError
-
 FailureKind = Literal[
     "overflow",
     "loading",
@@ -58,25 +56,33 @@ class Failure:
 
 
 def classify(error: BaseException, base_url: str, *, streaming: bool) -> Failure:
-    """Sorts an exception of the HTTP stack or of `agent.llm.api`.
+    """Sorts an exception of the HTTP stack or the OpenAI client.
 
     `streaming` says whether part of the reply had arrived; half a reply is never acted on.
     """
     import httpx2
+    import openai
 
-    if isinstance(error, StatusError):
-        return _by_status(error.status, error.body, base_url)
-    if isinstance(error, httpx2.TimeoutException):
+    if isinstance(error, openai.APIStatusError):
+        return _by_status(error.status_code, error.body, base_url)
+    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
         # It may well be evaluating the prompt, which a second request would only delay.
         return Failure("unreachable", f"the server at {base_url} went silent", False)
-    if isinstance(error, httpx2.ConnectError) and not streaming:
+    if isinstance(error, openai.APIConnectionError) and not streaming and _never_connected(error):
         return Failure("unreachable", f"the server at {base_url} does not answer", True)
-    if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL | httpx2.StreamError | OSError):
+    lost = (openai.APIConnectionError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
+    if isinstance(error, lost):
         where = "in the middle of a reply" if streaming else "before it replied"
         return Failure("dropped", f"the connection to {base_url} was lost {where}", True)
-    if isinstance(error, ApiError) and error.body is not None:
+    if isinstance(error, openai.APIError) and error.body is not None:
         return _by_body(_body(error.body), str(error))
     return Failure("garbage", f"the server at {base_url} sent something that is no reply", True)
+
+
+def _never_connected(error: BaseException) -> bool:
+    import httpx2
+
+    return isinstance(error.__cause__, httpx2.ConnectError)
 
 
 def _body(body: Any) -> dict[str, Any]:

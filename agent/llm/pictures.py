@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.core.control_tokens import disarmed
 from agent.core.messages import Picture
+from agent.core.outside_text import shown_name
 
 Content = str | list[dict[str, Any]]
 
@@ -21,7 +23,7 @@ def with_pictures(text: str, pictures: Sequence[Picture]) -> Content:
         try:
             data = base64.b64encode(Path(picture.file).read_bytes()).decode("ascii")
         except OSError:
-            lost.append(f"(The image {picture.name} is no longer there.)")
+            lost.append(f"(The image {disarmed(shown_name(picture.name))} is no longer there.)")
             continue
         parts.append({"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{data}"}})
     whole = "\n".join([*lost, text])

@@ -9,10 +9,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from agent.core.control_tokens import disarmed
+from agent.core.control_tokens import RESULT_END, disarmed, disarmed_schema
 from agent.core.events import TextDelta, ToolCallDelta
 from agent.core.guide import Offer
-from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, UserMessage
+from agent.core.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from agent.core.schema import parameters_schema
 from agent.core.tool import Tool
 from agent.llm.blocks import block_grammar, parse_block
@@ -176,8 +183,15 @@ def _wire_message(message: Message, in_text: set[str]) -> dict[str, Any]:
     if isinstance(message, UserMessage):
         return {"role": "user", "content": with_pictures(text, message.pictures)}
     if message.call_id in in_text:
-        return {"role": "user", "content": f"Result of {message.tool_name}:\n{text}"}
-    return {"role": "tool", "tool_call_id": message.call_id, "content": text}
+        return {"role": "user", "content": f"Result of {message.tool_name}:\n{_closed(message, text)}"}
+    content = _closed(message, text) if message.note else text
+    return {"role": "tool", "tool_call_id": message.call_id, "content": content}
+
+
+def _closed(message: ToolMessage, text: str) -> str:
+    """A result with the mark of its end, which `text` cannot hold any more, and our own words behind that."""
+    note = disarmed(_encodable(message.note))
+    return f"{text}\n{RESULT_END}\n\n{note}" if note else f"{text}\n{RESULT_END}"
 
 
 def _wire_assistant(message: AssistantMessage) -> dict[str, Any]:
@@ -202,8 +216,8 @@ def _wire_call(call: ToolCall) -> dict[str, Any]:
 def _native_schema(tool: Tool) -> dict[str, Any]:
     function = {
         "name": tool.name,
-        "description": tool.description,
-        "parameters": parameters_schema(tool.params),
+        "description": disarmed(tool.description),
+        "parameters": disarmed_schema(parameters_schema(tool.params)),
     }
     return {"type": "function", "function": function}
 
@@ -226,4 +240,4 @@ def _signature(tool: Tool, parameters: Mapping[str, Any]) -> str:
     for name, schema in parameters.get("properties", {}).items():
         kind = schema.get("type", "string")
         fields.append(f'"{name}{"" if name in required else "?"}": {kind}')
-    return f"{{{', '.join(fields)}}} {tool.description}"
+    return f"{{{', '.join(fields)}}} {disarmed(tool.description)}"
