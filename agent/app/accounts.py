@@ -75,7 +75,7 @@ def _by_kind(messages: list[Message], engine: Engine | None) -> tuple[dict[str, 
             if message.reasoning:
                 pieces.setdefault("reasoning", []).append(message.reasoning)
         elif isinstance(message, ToolMessage):
-            pieces.setdefault("results", []).append(message.text)
+            pieces.setdefault("results", []).append("\n".join(filter(None, [message.text, message.note])))
         elif isinstance(message, SystemMessage):
             pieces.setdefault("system", []).append(message.text)
         else:

@@ -10,6 +10,7 @@ from agent.app.around import ToolAround
 from agent.app.authorship import Authorship
 from agent.core.events import CheckFinished
 from agent.core.executor import Gate, GateDecision
+from agent.core.outside_text import fenced
 from agent.core.tool import Tool, ToolContext, ToolResult
 from agent.core.verifier import Verdict, Verifier
 from agent.hooks.runner import HookRunner
@@ -97,7 +98,7 @@ class HookedFinish:
         seconds = round(self._clock() - began, 4)
         if objection is not None:
             self._objector = objection.command
-            text = f"Not done yet: a hook objects.\n{objection.feedback}"
+            text = f"Not done yet: a hook objects.\n{fenced(objection.feedback)}"
             event = CheckFinished(
                 command=objection.command, passed=False, text=objection.feedback, seconds=seconds
             )

@@ -187,15 +187,12 @@ class Attacher:
         return result.model_text
 
     def _fenced(self, mention: Mention, content: str) -> str:
-        fence = "```"
-        while fence in content:
-            fence += "`"
         last = content.rpartition("\n")[2]
         is_wanted_part = mention.lines is not None and last.startswith("(lines ")
         if last.startswith("(") and last not in _WHOLE and not is_wanted_part:
             self._tell(f"@{mention.path} is attached in part: {last.strip('()')}", "info")
         lines = f", lines {mention.first}-{mention.last or ''}" if mention.first else ""
-        return f"{mention.path}{lines}:\n{fence}\n{content}\n{fence}"
+        return f"{mention.path}{lines}:\n{fenced(content)}"
 
     def _tell(self, text: str, level: str = "warning") -> None:
         self.emit(Notice(text=text, level="info" if level == "info" else "warning"))

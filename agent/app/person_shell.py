@@ -12,6 +12,7 @@ from agent.core.confinement import Unconfined
 from agent.core.events import ToolFinished, ToolOutcome, UserMessageAdded
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.messages import ToolCall, ToolMessage, UserMessage
+from agent.core.outside_text import fenced
 from agent.core.tool import Tool
 
 _MOST_CHARACTERS = 16_000
@@ -62,7 +63,7 @@ async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -
         live.commands.discard(stop)
     live.glance.refresh()
     if in_context:
-        _tell(live, f"I ran `{command}` myself:\n{run.text}")
+        _tell(live, f"I ran `{command}` myself:\n{fenced(run.text)}")
     return run
 
 

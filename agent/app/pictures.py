@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.messages import Message, Picture, UserMessage
+from agent.core.outside_text import shown_name
 from agent.core.private_folder import make_private_folder
 from agent.server.record import Endpoint
 
@@ -102,5 +103,5 @@ def without_pictures(messages: Sequence[Message]) -> list[Message]:
 
 
 def _told(message: UserMessage) -> UserMessage:
-    names = ", ".join(picture.name for picture in message.pictures)
+    names = ", ".join(shown_name(picture.name) for picture in message.pictures)
     return replace(message, text=f"(Images that you cannot see: {names})\n{message.text}", pictures=())

@@ -14,6 +14,7 @@ from agent.core.cancel import InterruptedRunError, unless_cancelled
 from agent.core.events import PrefixBroken
 from agent.core.inbox import Said
 from agent.core.messages import UserMessage
+from agent.core.outside_text import shown_name
 from agent.repo.files import list_files
 from agent.session.forked import PICTURES_NAME
 
@@ -116,7 +117,7 @@ def whereabouts(workspace: Path, branch: str, most_characters: int) -> str:
     A few files are listed as they are, of many only what is at the top.
     """
     files = list_files(workspace, LISTED_FILES + 1)
-    where = f"You are in the folder {workspace.name or workspace}"
+    where = f"You are in the folder {shown_name(workspace.name or str(workspace))}"
     if branch:
         where += f", on the git branch {branch}"
     if not files:
@@ -127,7 +128,7 @@ def whereabouts(workspace: Path, branch: str, most_characters: int) -> str:
         heading, names = "In it", _top_of(workspace)
     kept: list[str] = []
     room = most_characters - len(where) - len(heading)
-    for name in names:
+    for name in map(shown_name, names):
         room -= len(name) + 2
         if room < 0:
             kept.append("…")

@@ -8,6 +8,7 @@ stands last.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.core.outside_text import fenced, shown_name
 from agent.core.verifier import Verdict
 
 LISTED_FILES = 60
@@ -41,15 +42,13 @@ def first_message(
 
 def listing_line(listing: Sequence[str]) -> str:
     """What a first message begins with, whatever the task; empty where there are too many files to tell."""
-    return f"Files of the repository: {', '.join(listing)}" if 0 < len(listing) <= LISTED_FILES else ""
+    if not 0 < len(listing) <= LISTED_FILES:
+        return ""
+    return f"Files of the repository: {', '.join(map(shown_name, listing))}"
 
 
 def _attached(file: AttachedFile) -> str:
-    fence = "```"
-    while fence in file.text:
-        fence += "`"
-    end = "" if file.text.endswith("\n") else "\n"
-    return f"{file.path}:\n{fence}\n{file.text}{end}{fence}"
+    return f"{shown_name(file.path)}:\n{fenced(file.text)}"
 
 
 def _check_text(baseline: Verdict) -> str:

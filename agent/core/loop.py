@@ -280,8 +280,7 @@ class _Turn:
             if verdict is not None:
                 yield verdict.event
                 cue = self._services.guide.cue() if self._services.guide else ""
-                text = f"{result.text}\n\n{verdict.feedback}\n{cue}".rstrip()
-                result = replace(result, text=text)
+                result = replace(result, note=f"{verdict.feedback}\n{cue}".rstrip())
         self._conversation.add(result)
 
     async def _finish(self, answer: str, calls: Sequence[ToolCall]) -> AsyncIterator[Event]:

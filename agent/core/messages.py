@@ -59,10 +59,13 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolMessage:
+    """`text` is what the tool returned, others' words among it; `note` what this program says with it."""
+
     call_id: str
     tool_name: str
     text: str
     is_error: bool = False
+    note: str = ""
 
 
 def broken_off(message: AssistantMessage) -> AssistantMessage:

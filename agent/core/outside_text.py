@@ -2,6 +2,7 @@
 
 import unicodedata
 
+_LONGEST_NAME = 300
 _KEPT_CONTROLS = "\n\t"
 # Joiners that scripts and emoji need; every other invisible character could hide text from the person.
 _KEPT_FORMATS = "\u200c\u200d"
@@ -26,6 +27,11 @@ def one_line(text: str, limit: int) -> str:
     """`text` on one line of at most `limit` characters, with a mark where it was cut."""
     line = " ".join(tidy(text).split())
     return line if len(line) <= limit else line[: max(0, limit - 1)].rstrip() + "…"
+
+
+def shown_name(name: str) -> str:
+    """The name of a file as it can stand in a line: as it is, but for what would break or hide the line."""
+    return name if name.isprintable() else one_line(name, _LONGEST_NAME)
 
 
 def fenced(text: str) -> str:

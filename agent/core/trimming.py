@@ -18,7 +18,9 @@ def text_of(message: Message, *, thoughts: bool = False) -> str:
     if isinstance(message, AssistantMessage):
         calls = [f"{call.name} {call.raw_arguments}" for call in message.tool_calls if not call.in_text]
         return "\n".join([*([message.reasoning] if thoughts else []), message.text, *calls])
-    return f"{message.tool_name}\n{message.text}" if isinstance(message, ToolMessage) else message.text
+    if isinstance(message, ToolMessage):
+        return "\n".join(filter(None, [message.tool_name, message.text, message.note]))
+    return message.text
 
 
 def tokens_of(messages: Sequence[Message], characters_per_token: float) -> int:
@@ -37,11 +39,16 @@ def without_thoughts(messages: Sequence[Message]) -> list[Message]:
 def without_results(messages: Sequence[Message], until: int) -> list[Message]:
     """The same with the results of the first `until` messages left out, all in one cut."""
     return [
-        replace(one, text=LEFT_OUT)
-        if position < until and isinstance(one, ToolMessage) and len(one.text) > _SHORT_RESULT
+        replace(one, text=LEFT_OUT, note="")
+        if position < until and isinstance(one, ToolMessage) and _size(one) > _SHORT_RESULT
         else one
         for position, one in enumerate(messages)
     ]
+
+
+def _size(message: Message) -> int:
+    """Characters of a result with what was said with it."""
+    return len(message.text) + (len(message.note) if isinstance(message, ToolMessage) else 0)
 
 
 def last_turn(messages: Sequence[Message]) -> int:
@@ -56,19 +63,30 @@ def with_shorter_results(messages: Sequence[Message], characters: int) -> list[M
     while characters > 0:
         longest = max(
             (place for place, one in enumerate(shorter) if isinstance(one, ToolMessage)),
-            key=lambda place: len(shorter[place].text),
+            key=lambda place: _size(shorter[place]),
             default=None,
         )
         if longest is None:
             break
-        result = shorter[longest]
-        size = len(result.text)
-        text = cut(result.text, max(_SHORT_RESULT, size - characters - 60))
-        if not isinstance(result, ToolMessage) or len(text) >= size:
+        size = _size(shorter[longest])
+        shorter[longest] = _cut_result(shorter[longest], characters + 60)
+        gained = size - _size(shorter[longest])
+        if gained <= 0:
             break
-        shorter[longest] = replace(result, text=text)
-        characters -= size - len(text)
+        characters -= gained
     return shorter
+
+
+def _cut_result(result: Message, characters: int) -> Message:
+    """About so much less of the longer part, the result itself or what was said with it."""
+    if not isinstance(result, ToolMessage):
+        return result
+    is_note = len(result.note) > len(result.text)
+    part = result.note if is_note else result.text
+    shorter = cut(part, max(_SHORT_RESULT, len(part) - characters))
+    if len(shorter) >= len(part):
+        return result
+    return replace(result, note=shorter) if is_note else replace(result, text=shorter)
 
 
 def largest_items(messages: Sequence[Message], fixed: int, characters_per_token: float) -> str:

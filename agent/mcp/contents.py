@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from agent.core.outside_text import tidy
+from agent.core.outside_text import fenced, tidy
 from agent.core.private_folder import make_private_folder
 from agent.mcp.text import one_line
 
@@ -101,6 +101,8 @@ def as_prompt(result: Any) -> str:
     parts: list[str] = []
     for message in result.messages[:MOST_BLOCKS]:
         text = described(message.content, nothing_kept).strip()
+        # A document in it is no words of the person's, who chose the prompt alone.
+        text = fenced(text) if text and message.content.type == "resource" else text
         if text:
             parts.append(text if message.role == "user" else f"(You answered:)\n{text}")
     return tidy("\n\n".join(parts)[:LARGEST_CHARACTERS]).strip()

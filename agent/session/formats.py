@@ -16,6 +16,7 @@ from typing import Any
 
 from agent.core.errors import UsageError
 from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
+from agent.core.outside_text import fenced
 from agent.session.lines import parse_line
 
 FORMAT_VERSION = 2
@@ -57,7 +58,8 @@ def messages_from_events(records: Sequence[Mapping[str, Any]]) -> list[Message]:
             text = str(record.get("text", ""))
             messages.append(AssistantMessage(text or "(a tool call)", str(record.get("reasoning", ""))))
         elif kind == "tool_finished":
-            messages.append(UserMessage(f"Result of {record.get('tool', '')}:\n{record.get('text', '')}"))
+            result = fenced(str(record.get("text", "")))
+            messages.append(UserMessage(f"Result of {record.get('tool', '')}:\n{result}"))
         elif kind == "compaction_finished" and record.get("summary"):
             messages = [*messages[: 2 if record.get("opening_kept", True) else 1]]
             messages.append(UserMessage(str(record["summary"])))

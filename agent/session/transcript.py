@@ -91,6 +91,7 @@ def _as_data(message: Message) -> dict[str, Any]:
             "tool": message.tool_name,
             "text": message.text,
             "is_error": message.is_error,
+            **({"note": message.note} if message.note else {}),
         }
     calls = [
         {
@@ -127,7 +128,13 @@ def message_from(record: Mapping[str, Any]) -> Message:
     if role == "user":
         return UserMessage(text, tuple(Picture(**picture) for picture in record.get("pictures", ())))
     if role == "tool":
-        return ToolMessage(str(record["call_id"]), str(record["tool"]), text, bool(record["is_error"]))
+        return ToolMessage(
+            str(record["call_id"]),
+            str(record["tool"]),
+            text,
+            bool(record["is_error"]),
+            str(record.get("note", "")),
+        )
     if role != "assistant":
         raise ValueError(f"unknown role: {role}")
     calls = tuple(

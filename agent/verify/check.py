@@ -8,6 +8,7 @@ from pathlib import Path
 from agent.core.command import Output, exit_text, run_shell
 from agent.core.confinement import Confinement, Unconfined
 from agent.core.events import CheckFinished
+from agent.core.outside_text import fenced
 from agent.core.verifier import Verdict
 from agent.verify.digest import digest
 
@@ -61,7 +62,7 @@ class CheckCommand:
     def _feedback(self, code: int | None, text: str) -> str:
         if code == 0:
             return f"The check `{self.command}` passes now."
-        said = f":\n{text}" if text else " without any output."
+        said = f":\n{fenced(text)}" if text else " without any output."
         if code is None:
             return f"The check `{self.command}` did not end within {self._timeout:g} s{said}"
         return f"The check `{self.command}` fails ({exit_text(code)}){said}"

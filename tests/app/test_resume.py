@@ -159,7 +159,7 @@ async def test_a_run_that_nobody_watched_can_be_talked_about(
     assert [one["content"] for one in messages_of(server)[0][1:]] == [
         "Do it",
         "I look.",
-        "Result of read:\none",
+        "Result of read:\n```\none\n```",
         "Done.",
         "How was it?",
     ]

@@ -74,7 +74,7 @@ async def test_a_persons_command_needs_no_permission_and_is_told_to_the_model(
         await talk.turn("Did you see?")
     assert not talk.of("approval_request")
     told = messages_of(server)[1][-1]["content"]
-    assert told.startswith("I ran `echo made > made; cat made` myself:\nmade\nexit code 0\n\n")
+    assert told.startswith("I ran `echo made > made; cat made` myself:\n```\nmade\nexit code 0\n```\n\n")
     assert told.endswith("\n\nDid you see?")
     assert extends(*messages_of(server))
 

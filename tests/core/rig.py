@@ -158,5 +158,10 @@ def answered(events: list[Any]) -> TurnFinished:
     return end
 
 
+def notes_in(conversation: Conversation) -> list[str]:
+    """What was said with each result."""
+    return [message.note for message in conversation.messages if isinstance(message, ToolMessage)]
+
+
 def results_in(messages: list[Any]) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolMessage)]

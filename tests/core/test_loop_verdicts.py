@@ -9,7 +9,17 @@ from agent.core.events import CheckFinished, UserMessageAdded
 from agent.core.guide import Offer
 from agent.core.loop import Conversation
 from agent.core.tool import ToolResult
-from tests.core.rig import FakeCheck, FakeTool, answered, editing, of_type, results_in, services_of, turn
+from tests.core.rig import (
+    FakeCheck,
+    FakeTool,
+    answered,
+    editing,
+    notes_in,
+    of_type,
+    results_in,
+    services_of,
+    turn,
+)
 from tests.fakes.scripted_model import ScriptedModel, act, call
 
 
@@ -20,7 +30,8 @@ async def test_the_verdict_on_a_change_rides_in_the_result_of_the_call():
 
     events = await turn(services_of(model, editing(), verifier=check), conversation=conversation)
 
-    assert results_in(conversation.messages)[0] == "edited\n\nThe check fails (1)."
+    assert results_in(conversation.messages)[0] == "edited"
+    assert notes_in(conversation) == ["The check fails (1).", ""]
     assert check.asked == ["change", "finish"]
     assert [event.passed for event in of_type(events, CheckFinished)] == [False, True]
     assert (answered(events).reason, answered(events).answer) == ("done", "Mended.")
@@ -36,7 +47,8 @@ async def test_the_verdict_comes_once_after_several_changes_of_one_reply():
         conversation=conversation,
     )
 
-    assert results_in(conversation.messages) == ["edited", "x\n\nThe check fails (1)."]
+    assert results_in(conversation.messages) == ["edited", "x"]
+    assert notes_in(conversation) == ["", "The check fails (1)."]
     assert check.asked == ["change", "finish"]
 
 

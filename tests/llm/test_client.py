@@ -178,7 +178,7 @@ async def test_a_constrained_call_goes_back_as_text(scripted_server: StartServer
 
     assert server.chats[1].body["messages"][2:] == [
         {"role": "assistant", "content": '{"tool": "read", "path": "a.py"}'},
-        {"role": "user", "content": "Result of read:\nx = 1"},
+        {"role": "user", "content": "Result of read:\nx = 1\n[end of result]"},
     ]
     assert server.chats[1].cached_tokens > server.chats[0].prompt_tokens
 

@@ -17,7 +17,7 @@ def test_the_conversation_of_an_old_run_is_made_of_its_events() -> None:
         SystemMessage(""),
         UserMessage("Say what is in a.txt"),
         AssistantMessage("I look.", "hm"),
-        UserMessage("Result of read:\n1: one"),
+        UserMessage("Result of read:\n```\n1: one\n```"),
         AssistantMessage("It says one.", ""),
     ]
 

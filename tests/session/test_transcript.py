@@ -40,7 +40,7 @@ calls = st.builds(
 messages = st.one_of(
     st.builds(SystemMessage, texts),
     st.builds(UserMessage, texts),
-    st.builds(ToolMessage, texts, texts, texts, st.booleans()),
+    st.builds(ToolMessage, texts, texts, texts, st.booleans(), texts),
     st.builds(AssistantMessage, texts, texts, st.lists(calls, max_size=2).map(tuple)),
 )
 

@@ -61,7 +61,7 @@ async def test_a_failing_command_shows_what_it_said_and_how_it_ended(tmp_path: P
     verdict = await check("echo out; echo err >&2; exit 3", tmp_path).run()
     assert not verdict.passed
     assert verdict.event.text == "out\nerr"
-    assert verdict.feedback.endswith("fails (exit code 3):\nout\nerr")
+    assert verdict.feedback.endswith("fails (exit code 3):\n```\nout\nerr\n```")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ async def test_a_failing_command_shows_what_it_said_and_how_it_ended(tmp_path: P
     [
         ("exit 1", "fails (exit code 1) without any output."),
         ("kill -SEGV $$", "fails (killed by signal 11) without any output."),
-        ("no-such-program-anywhere", "fails (exit code 127):\n"),
+        ("no-such-program-anywhere", "fails (exit code 127):\n```\n"),
     ],
 )
 async def test_a_failure_without_words_is_worded(tmp_path: Path, command: str, words: str):
@@ -100,7 +100,7 @@ async def test_the_time_limit_kills_the_whole_group(tmp_path: Path):
     verdict = await check(command, tmp_path, timeout=1.0).run()
 
     assert not verdict.passed
-    assert "did not end within 1 s:\nworking" in verdict.feedback
+    assert "did not end within 1 s:\n```\nworking" in verdict.feedback
     assert await alarm.all_are_gone()
 
 
