@@ -57,11 +57,7 @@ class FirstRun:
         settings, profile = self._chosen(opening)
         if not _runs_here(settings, profile):
             return []
-        folder = settings.models.folder
-        found = [
-            *self.programs.missing(settings, profile),
-            *(_missing_file(file, folder) for file in _absent(profile, folder)),
-        ]
+        found = [*self.programs.missing(settings, profile), *_missing_files(settings, profile)]
         if not found:
             return []
         beside = _beside(settings, profile)
@@ -111,6 +107,18 @@ def _absent(profile: "Profile", folder: Path) -> "list[ModelFile]":
 
     states = {file: status_of_file(file, folder).state for file in profile.model_files}
     return [file for file, state in states.items() if state in ("missing", "partial")]
+
+
+def _missing_files(settings: "Settings", profile: "Profile") -> "list[Missing]":
+    """The last one that can be had says the command that gets all of them."""
+    from dataclasses import replace
+
+    folder = settings.models.folder
+    found = [_missing_file(file, folder) for file in _absent(profile, folder)]
+    if found and found[-1].can_fetch:
+        command = f"agent model pull {profile.name}"
+        found[-1] = replace(found[-1], remedy=f"{found[-1].remedy}; the same as", command=command)
+    return found
 
 
 def _missing_file(file: "ModelFile", folder: Path) -> "Missing":

@@ -144,6 +144,8 @@ def options_for(request: FrontRequest, looks: Looks) -> "UiOptions":
             "files": partial(_files, workspace),
             "export": partial(_export, workspace),
             "permissions": partial(_permissions, workspace),
+            "profiles": _profiles,
+            "resumable": partial(_resumable, workspace),
         },
         save_setting=_save_setting,
         loaded=_everything_is_loaded,
@@ -215,6 +217,42 @@ async def _files(workspace: Path, arguments: Mapping[str, Any]) -> list[str]:
     from agent.repo.files import list_files
 
     return await asyncio.to_thread(list_files, workspace, int(arguments.get("limit", MOST_FILES)))
+
+
+async def _resumable(workspace: Path, arguments: Mapping[str, Any]) -> str:
+    """The id of the session that `name` means, if it can be gone on with while `present` is open.
+
+    Raises UsageError.
+    """
+    return await asyncio.to_thread(
+        _find_resumable, workspace, str(arguments["name"]), str(arguments.get("present") or "")
+    )
+
+
+def _find_resumable(workspace: Path, name: str, present: str) -> str:
+    from agent.app.record import chosen_session
+    from agent.session.store import require_closed
+
+    folder = chosen_session(workspace, name, allow_open=False)
+    if folder.name == present:
+        raise UsageError(f"session {present} is the one that is open")
+    require_closed(folder)
+    return folder.name
+
+
+async def _profiles(arguments: Mapping[str, Any]) -> list[str]:
+    """All names; with a `name` only that one. Raises UsageError: there is no such profile."""
+    return await asyncio.to_thread(_known_profiles, str(arguments.get("name") or ""))
+
+
+def _known_profiles(name: str) -> list[str]:
+    from agent.app.switching import profile_names
+    from agent.resources import profiles_folder
+    from agent.server.profile_files import load_profile
+
+    if not name:
+        return profile_names()
+    return [load_profile(name, [config_folder() / "profiles", profiles_folder()]).name]
 
 
 async def _permissions(workspace: Path, _arguments: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +22,7 @@ ALWAYS_KEPT = 20
 _LAST_RECORDS = frozenset({"result", "turn_finished", "undo"})
 _TAIL_BYTES = 256 * 1024
 _FIRST_LINES = 50
+_LEAST_LIKENESS = 0.6
 _HEADER_BYTES = 8 * 1024 * 1024
 
 
@@ -68,10 +70,19 @@ def find_session(state_folder: Path, workspace: Path, name: str) -> Path:
         folder for folder in folders if name and (folder.name.startswith(name) or folder.name.endswith(name))
     ]
     if not found:
-        raise UsageError(f"no session {name!r} for {workspace}", "agent session list shows the sessions")
+        raise UsageError(f"no session {name!r} for {workspace}", _instead_of(name, folders))
     if len(found) > 1:
         raise UsageError(f"{len(found)} sessions match {name!r}", "give more of the id")
     return found[0]
+
+
+def _instead_of(name: str, folders: Iterable[Path]) -> str:
+    """What may have been meant: a whole id, or the few letters at its end that tell it from others."""
+    shown = "agent session list shows the sessions"
+    ids = [folder.name for folder in folders]
+    by_end = {one.rpartition("-")[2]: one for one in reversed(ids)}
+    close = get_close_matches(name, [*by_end, *ids], n=1, cutoff=_LEAST_LIKENESS) if name else []
+    return f"did you mean {by_end.get(close[0], close[0])}? {shown}" if close else shown
 
 
 def summarise(folder: Path) -> SessionSummary:

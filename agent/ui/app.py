@@ -29,6 +29,7 @@ from agent.ui.entry.history import InputHistory
 from agent.ui.frames import MainScreen
 from agent.ui.keys import described, first_keys
 from agent.ui.options import Opening, UiOptions
+from agent.ui.sure_timers import SureTimers
 from agent.ui.themes import OURS, theme_for
 from agent.ui.welcome import welcome
 from agent.ui.widgets.hint_line import HintLine, hints_for
@@ -47,12 +48,11 @@ DRAFT_SECONDS = 0.4
 QUIT_SECONDS = 2.0
 MESSAGE_SECONDS = 4.0
 LOW_ROWS = 20
-SETTLED_SECONDS = 0.1  # after a change of size
 
 MakeConversation = Callable[[], Widget]
 
 
-class AgentApp(App[str]):
+class AgentApp(SureTimers, App[str]):
     """Its result is the id of the session that was open at the end, empty when there was none.
 
     `make_conversation` builds the view of the conversation; the default loads the real one. `write` takes
@@ -95,6 +95,7 @@ class AgentApp(App[str]):
         self.past = InputHistory(folder / "history.jsonl" if folder else None)
         self._drafts = DraftFile(folder, os.getpid())
         self._queued: tuple[str, ...] = ()
+        self._is_leaving = False
         self.menu = Menu()
         self.prompt = Prompt(self.past, self.menu, options.keys)
         self.prompt.workspace = options.workspace
@@ -155,9 +156,6 @@ class AgentApp(App[str]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.main.set_class(event.size.height < LOW_ROWS, "-low")
-        # On a busy machine Textual's own timer may never fire (it skips a tick that is overdue), and then
-        # neither this size nor any later one would be drawn.
-        asyncio.get_running_loop().call_later(SETTLED_SECONDS, self._check_resize)
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -336,6 +334,8 @@ class AgentApp(App[str]):
 
     def keep_queued(self, texts: Sequence[str]) -> None:
         """Takes note of what waits to be sent: whatever ends the program, it is no more lost than a draft."""
+        if False:  # a session that is closed empties its queue, which sends nothing of it
+            return
         self._queued = tuple(texts)
         self._draft_timer.resume()
 
@@ -350,6 +350,7 @@ class AgentApp(App[str]):
 
     async def leave(self) -> None:
         """Saves what was typed, lets go of the session and ends."""
+        self._is_leaving = True
         self._drafts.save(self._unsent())
         facts = self.facts
         self.status.say("Closing the session …")

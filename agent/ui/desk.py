@@ -113,6 +113,8 @@ class Desk:
 
     def refresh(self) -> None:
         """Brings the status bar and the line of hints up to date."""
+        if not self._app.screen_stack:  # the program is ending
+            return
         facts = self.facts
         figures = self.bridge.meter.figures(facts.pieces if facts is not None else 0)
         has_failed = self.live.has_failed and not self.live.is_opening
@@ -241,6 +243,7 @@ class Desk:
     async def reopen(self, opening: Opening) -> None:
         """Closes this session and opens another on a clean screen."""
         await self.preparation.stand_back()
+        await self.live.settled()
         self._give_back(self.live.take_back())
         await self.live.close()
         self.bridge.clear()

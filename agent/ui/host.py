@@ -64,6 +64,9 @@ class AppHost:
     async def reopen(self, opening: Opening) -> None:
         await self._desk.reopen(opening)
 
+    async def prepare(self, profile: str) -> bool:
+        return await self._desk.preparation.is_ready_for(profile)
+
     async def redraw(self) -> None:
         await self._desk.redraw()
 

@@ -28,6 +28,7 @@ from agent.ui.commands.command import Level
 from agent.ui.meter import TurnMeter, turn_records
 from agent.ui.options import Opening, UiOptions
 from agent.ui.plain_form import PlainForms
+from agent.ui.plain_setup import PlainSetup
 from agent.ui.plain_text import PlainWriter
 from agent.ui.plan import Plan, updated
 from agent.ui.request_text import described, diff_text, heading
@@ -43,16 +44,16 @@ async def run_plain(options: UiOptions, source: TextIO, output: TextIO) -> int:
     Raises:
         AgentError: the session cannot be opened.
     """
-    front = PlainFront(options, output)
-    front.say("agent, line mode. /help lists the commands, /quit ends.")
-    await front.open(options.opening)
     lines: asyncio.Queue[str | None] = asyncio.Queue()
+    front = PlainFront(options, output, lines, is_person=source.isatty())
+    front.say("agent, line mode. /help lists the commands, /quit ends.")
     loop = asyncio.get_running_loop()
     threading.Thread(target=_read, args=(source, lines, loop), daemon=True).start()
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        loop.add_signal_handler(signal.SIGINT, front.stop, lines)
-    while not front.is_over and (line := await lines.get()) is not None:
-        await front.take(line.rstrip("\r\n"), lines)
+        loop.add_signal_handler(signal.SIGINT, front.stop)
+    await front.open(options.opening)
+    while not front.is_over and (line := await front.next_line()) is not None:
+        await front.take(line)
     await front.finish()
     return 0
 
@@ -65,18 +66,25 @@ def _read(source: TextIO, lines: "asyncio.Queue[str | None]", loop: asyncio.Abst
 
 
 class PlainFront:
-    """One session in line mode; also the `Host` of its slash commands."""
+    """One session in line mode; also the `Host` of its slash commands.
 
-    def __init__(self, options: UiOptions, output: TextIO) -> None:
+    `lines` are those that are typed, None at their end. `is_person`: somebody types them, and can be asked.
+    """
+
+    def __init__(
+        self, options: UiOptions, output: TextIO, lines: "asyncio.Queue[str | None]", *, is_person: bool
+    ) -> None:
         self._options = options
         self._writer = PlainWriter(output)
-        self._lines: asyncio.Queue[str | None] | None = None
+        self._lines = lines
         self._handle: SessionHandle | None = None
         self._follower: asyncio.Task[None] | None = None
         self._requests: list[ApprovalRequest] = []
         self._forms = PlainForms(self.say, self.service)
         self._idle = asyncio.Event()
-        self._meter = TurnMeter(asyncio.get_running_loop().time)
+        clock = asyncio.get_running_loop().time
+        self._meter = TurnMeter(clock)
+        self._setup = PlainSetup(options.setup, self.say, self.next_line if is_person else None, clock)
         self.last_reply = ""
         self.plan: Plan = ()
         self.is_over = False
@@ -88,16 +96,27 @@ class PlainFront:
     def say(self, text: str) -> None:
         self._writer.line(text)
 
+    async def next_line(self) -> str | None:
+        line = await self._lines.get()
+        if line is None:
+            self._lines.put_nowait(None)  # for whoever asks next
+            return None
+        return line.rstrip("\r\n")
+
     async def open(self, opening: Opening) -> None:
+        """Raises AgentError: the session cannot be opened."""
+        await self._setup.run(opening)
+        if self.is_over:
+            return
         self._handle = await self._options.open_session(opening)
         facts = self._handle.facts
         self.say(f"session {facts.session_id}, profile {facts.profile}, mode {facts.mode}")
         self._idle.set()
         self._follower = asyncio.create_task(self._follow(self._handle))
+        await self._setup.tell_the_rest(opening)
 
-    async def take(self, line: str, lines: "asyncio.Queue[str | None]") -> None:
+    async def take(self, line: str) -> None:
         """Acts on one line of input; what goes wrong is said, and the session goes on."""
-        self._lines = lines
         try:
             await self._act(line)
         except AgentError as error:
@@ -106,9 +125,11 @@ class PlainFront:
     async def _act(self, line: str) -> None:
         handle = self._handle
         is_form = self._forms.is_open and not self._requests  # where an empty line says something
-        if handle is None or not (line.strip() or is_form):
+        if not (line.strip() or is_form):
             return
-        if self._requests:
+        if handle is None:
+            await self._act_without_session(line)
+        elif self._requests:
             self._answer(handle, line.strip())
         elif is_form:
             await self._forms.take(line)
@@ -126,13 +147,20 @@ class PlainFront:
             self._idle.clear()
             handle.prompt(line)
 
-    def stop(self, lines: "asyncio.Queue[str | None]") -> None:
-        """Ctrl+C: interrupts the turn; ends the session where none runs."""
+    async def _act_without_session(self, line: str) -> None:
+        if not looks_like_command(line.strip()):
+            raise UsageError("there is no session", "/new opens one")
+        await run_line(self, line)
+
+    def stop(self) -> None:
+        """Ctrl+C: stops a download or the turn; ends the session where there is none."""
+        if self._setup.stop():
+            return
         if self._handle is not None and self._handle.facts.is_running:
             self._handle.cancel()
         else:
             self.is_over = True
-            lines.put_nowait(None)
+            self._lines.put_nowait(None)
 
     async def finish(self) -> None:
         """The input ended: a running turn may end by itself, questions are answered with no."""
@@ -224,17 +252,27 @@ class PlainFront:
         for number, choice in enumerate(choices, start=1):
             self.say(f"{number}  {choice.label}  {choice.note}".rstrip())
         self.say("A number, or an empty line to go back:")
-        answer = await self._lines.get() if self._lines is not None else None
-        number = (answer or "").strip()
+        number = (await self.next_line() or "").strip()
         is_known = number.isdecimal() and 1 <= int(number) <= len(choices)
         return choices[int(number) - 1] if is_known else None
 
+    async def prepare(self, profile: str) -> bool:
+        return await self._setup.run(Opening(profile=profile))
+
     async def reopen(self, opening: Opening) -> None:
-        if self._handle is not None:
-            await self._handle.close()
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            await handle.close()
         if self._follower is not None:
             await self._follower
-        await self.open(opening)
+        try:
+            await self.open(opening)
+        except AgentError as error:
+            if opening == Opening():
+                raise
+            self.say(str(error))
+            self.say("a new session is opened instead")
+            await self.open(Opening())
 
     def ask_model(self, text: str) -> None:
         if self._handle is not None:

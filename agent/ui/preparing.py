@@ -1,10 +1,11 @@
-"""What happens before a session is opened: what it lacks is shown in a panel, and got on Enter."""
+"""What happens before a session is opened or another profile answers: what is missing is shown, and got on Enter."""
 
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent.ui.options import Opening, Setup
+from agent.core.errors import UsageError
+from agent.ui.options import Missing, Opening, Setup
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -37,16 +38,35 @@ class Preparation:
 
         False if it may not: a command that opens another one came first.
         """
-        if self._setup is None:
-            return True
-        missing = await self._setup.missing(opening)
+        missing = await self._missing(opening)
         if not missing:
             return True
         if self.panel is not None:
             return False
+        await self._offer(opening, missing)
+        return not self._is_superseded
+
+    async def is_ready_for(self, profile: str) -> bool:
+        """Offers what `profile` lacks while a session is open; whether all of it is there in the end."""
+        opening = Opening(profile=profile)
+        missing = await self._missing(opening)
+        if not missing:
+            return True
+        if self.panel is not None:
+            raise UsageError("something else is being offered already", "Esc closes it")
+        await self._offer(opening, missing, profile)
+        return not self._is_superseded and not await self._missing(opening)
+
+    async def _missing(self, opening: Opening) -> list[Missing]:
+        return await self._setup.missing(opening) if self._setup is not None else []
+
+    async def _offer(self, opening: Opening, missing: list[Missing], instead: str = "") -> None:
+        """Returns when the panel is gone. `instead` is the profile that is to follow on one that answers."""
+        if self._setup is None:
+            return
         from agent.ui.widgets.setup import SetupPanel
 
-        self.panel = panel = SetupPanel(self._setup, opening, missing, self._clock)
+        self.panel = panel = SetupPanel(self._setup, opening, missing, self._clock, instead)
         self._is_superseded = False
         self._is_gone.clear()
         try:
@@ -59,7 +79,6 @@ class Preparation:
             self.panel = None
             self._is_gone.set()
             self._changed()
-        return not self._is_superseded
 
     async def stand_back(self) -> None:
         """Takes the panel away, because a command opens another session."""

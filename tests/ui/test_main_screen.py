@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual import events
 from textual.geometry import Size
 
 from agent.core.errors import ServerError, UsageError
@@ -53,19 +52,6 @@ async def test_every_part_is_on_the_screen_and_none_covers_another(size: tuple[i
         assert all(region.height > 0 and Size(*size).region.contains_region(region) for region in regions)
         assert regions[0].bottom <= regions[1].y < regions[1].bottom <= regions[2].y
         assert rig.app.status.region.height == 1
-
-
-async def test_a_size_is_taken_over_though_the_timer_that_was_to_do_it_never_fires():
-    rig = Rig()
-    async with rig.app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot, rig)
-        rig.app._resize_timer = rig.app.set_timer(3600, rig.app.bell)
-        rig.app.post_message(events.Resize(Size(100, 30), Size(100, 30)))
-        for _ in range(300):
-            await pilot.pause(0.1)
-            if rig.app.status.region.bottom == 30:
-                return
-        raise AssertionError(rig.app.status.region)
 
 
 async def test_what_is_typed_and_sent_before_the_session_is_there_is_not_lost():
@@ -229,13 +215,26 @@ async def test_a_new_session_empties_the_screen_and_closes_the_old_one():
 
 async def test_a_resumed_session_shows_what_was_said():
     past = [UserMessageAdded(text="before"), TextDelta(text="said"), DONE]
-    rig = Rig(handles=[FakeHandle(), FakeHandle(services={"history": past})])
+    handles = [FakeHandle(services={"resumable": "20260101-abc"}), FakeHandle(services={"history": past})]
+    rig = Rig(handles=handles)
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         rig.app.submit("/resume abc", "now")
         await rest(pilot)
-        assert rig.openings[1].resume == "abc"
+        assert handles[0].commands == [("resumable", {"name": "abc", "present": FACTS.session_id})]
+        assert rig.openings[1].resume == "20260101-abc"
         assert rig.conversation.events == past
+
+
+async def test_the_open_session_stays_where_the_one_to_resume_is_not_there():
+    error = UsageError("no session 'abd'", "did you mean 20260101-abc?")
+    rig = Rig(handles=[FakeHandle(services={"resumable": error})])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("/resume abd", "now")
+        await rest(pilot)
+        assert rig.lines == ["no session 'abd'\ndid you mean 20260101-abc?"]
+        assert (rig.handle.is_closed, len(rig.openings)) == (False, 1)
 
 
 async def test_a_session_that_cannot_be_opened_is_opened_again_with_the_next_text():

@@ -1,15 +1,19 @@
 """The panel before the first turn."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from agent.app.switching import ProfileSwitch
 from agent.core.errors import ModelFileError
 from agent.ui.options import Headway, Missing, Opening, Progress
+from agent.ui.screens.picker import PickerScreen
 from agent.ui.widgets.setup import SetupPanel
+from tests.fakes.fake_handle import FakeHandle
 from tests.ui.rig import SIZES, Rig, settle, type_text
 
 MODEL = Missing(
@@ -24,10 +28,21 @@ NO_GPU = Missing(what="No GPU was found", remedy="the model runs on the CPU")
 
 
 class FakeSetup:
-    """What can be fetched is no longer missing when it was; with `slow` that lasts until it is stopped."""
+    """What can be fetched is no longer missing when it was; with `slow` that lasts until it is stopped.
 
-    def __init__(self, *missing: Missing, failures: int = 0, slow: bool = False, lines: tuple[str, ...] = ()):
+    `only_for` is the profile that lacks something, if not all do.
+    """
+
+    def __init__(
+        self,
+        *missing: Missing,
+        failures: int = 0,
+        slow: bool = False,
+        lines: tuple[str, ...] = (),
+        only_for: str | None = None,
+    ):
         self.items = list(missing)
+        self._only_for = only_for
         self._failures = failures
         self._lines = lines
         self.fetched: list[str] = []
@@ -36,7 +51,7 @@ class FakeSetup:
         self.is_slow = slow
 
     async def missing(self, opening: Opening) -> list[Missing]:
-        return list(self.items)
+        return list(self.items) if self._only_for in (None, opening.profile) else []
 
     async def fetch(self, opening: Opening, progress: Progress) -> None:
         self.begun += 1
@@ -265,3 +280,59 @@ async def test_what_the_model_answers_without_is_a_line_of_the_conversation():
         await settle(pilot, rig)
         assert rig.lines == ["git is not installed: edits work"]
         assert not rig.app.main.query(SetupPanel)
+
+
+SWITCH = ProfileSwitch(
+    profile="big", model="big.gguf", tokens=3000, seconds=None, measured_with="", is_running=False
+)
+
+
+async def ask_for_big(pilot: Pilot[Any], rig: Rig) -> SetupPanel:
+    """Agrees to go over to another profile, whose model is not there."""
+    await settle(pilot, rig)
+    rig.app.submit("/model big", "now")
+    for _ in range(200):
+        await pilot.pause()
+        if isinstance(rig.app.screen, PickerScreen):
+            break
+    await pilot.press("enter")
+    return await shown(pilot, rig)
+
+
+async def test_a_model_that_is_not_there_is_offered_before_it_takes_over():
+    setup = FakeSetup(MODEL, only_for="big")
+    rig = Rig(handles=[FakeHandle(services={"profile": SWITCH})], options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        panel = await ask_for_big(pilot, rig)
+        assert "Before big can answer" in text_of(panel)
+        assert rig.handle.commands == [("profile", {"name": "big"})]
+        await pilot.press("enter")
+        await settle(pilot, rig)
+        assert setup.fetched == ["big"]
+        assert rig.handle.commands[-1] == ("profile", {"name": "big", "apply": True})
+        assert (rig.handle.is_closed, len(rig.openings)) == (False, 1)
+
+
+async def test_the_present_model_goes_on_where_the_other_is_not_wanted_after_all():
+    setup = FakeSetup(MODEL, only_for="big")
+    rig = Rig(handles=[FakeHandle(services={"profile": SWITCH})], options={"setup": setup})
+    async with rig.app.run_test() as pilot:
+        await ask_for_big(pilot, rig)
+        await leave(pilot, rig)
+        assert rig.lines == ["big still lacks something; small goes on answering."]
+        assert rig.handle.commands == [("profile", {"name": "big"})]
+
+
+async def test_another_profile_can_be_chosen_while_that_of_the_first_start_lacks_its_model():
+    setup = FakeSetup(MODEL, only_for="")
+    rig = Rig(options={"setup": setup, "services": {"profiles": known_profiles}})
+    async with rig.app.run_test() as pilot:
+        await shown(pilot, rig)
+        rig.app.submit("/model other", "now")
+        await settle(pilot, rig)
+        assert [opening.profile for opening in rig.openings] == ["other"]
+        assert not rig.app.main.query(SetupPanel)
+
+
+async def known_profiles(_arguments: Mapping[str, Any]) -> list[str]:
+    return ["big", "other"]

@@ -45,6 +45,10 @@ class Host(Protocol):
         """Closes this session and opens another."""
         ...
 
+    async def prepare(self, profile: str) -> bool:
+        """Offers to get what the model of `profile` lacks; whether all of it is there in the end."""
+        ...
+
     async def redraw(self) -> None:
         """Shows the conversation anew, as the session has it now."""
         ...

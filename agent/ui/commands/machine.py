@@ -4,26 +4,45 @@ from agent.core.errors import UsageError
 from agent.core.handle import MODES
 from agent.ui.commands.command import Command, Host
 from agent.ui.commands.reports import server_text, switch_cost
+from agent.ui.options import Opening
 from agent.ui.result_text import as_text
 from agent.ui.text import one_line
 from agent.ui.widgets.menu import Choice
 
 
 async def model(host: Host, argument: str) -> None:
-    name = argument
+    if host.facts is None:
+        await _begin_with(host, argument)
+        return
+    name = argument or await _picked_profile(host, "profile")
     if not name:
-        known = [str(one) for one in await host.service("profile")]
-        present = host.facts.profile if host.facts else ""
-        choices = [Choice(one, one_line(one, 60), "now" if one == present else "") for one in known]
-        chosen = await host.pick("Go on with another profile", choices)
-        if chosen is None:
-            return
-        name = chosen.value
+        return
     cost = switch_cost(await host.service("profile", name=name))
     answers = [Choice("yes", f"Go over to {one_line(name, 60)}", cost), Choice("no", "Stay here")]
     chosen = await host.pick("The new model reads the whole conversation once", answers)
-    if chosen is not None and chosen.value == "yes":
+    if chosen is None or chosen.value != "yes":
+        return
+    if await host.prepare(name):
         await host.service("profile", name=name, apply=True)
+    else:
+        present = host.facts.profile if host.facts else "the present profile"
+        host.tell(f"{one_line(name, 60)} still lacks something; {present} goes on answering.")
+
+
+async def _begin_with(host: Host, argument: str) -> None:
+    """There is no session yet, such as while the model of the usual profile is not there."""
+    name = argument or await _picked_profile(host, "profiles")
+    if name:
+        await host.service("profiles", name=name)
+        await host.reopen(Opening(profile=name))
+
+
+async def _picked_profile(host: Host, service: str) -> str:
+    known = [str(one) for one in await host.service(service)]
+    present = host.facts.profile if host.facts else ""
+    choices = [Choice(one, one_line(one, 60), "now" if one == present else "") for one in known]
+    chosen = await host.pick("Go on with another profile", choices)
+    return chosen.value if chosen is not None else ""
 
 
 async def server(host: Host, argument: str) -> None:
@@ -112,7 +131,8 @@ COMMANDS = (
         run=model,
         takes="[profile]",
         aliases=("profile",),
-        help="Says beforehand what it costs: the new model has to read the whole conversation.",
+        help="Says beforehand what it costs: the new model has to read the whole conversation. "
+        "What is not there yet is offered.",
     ),
     Command(
         name="server",

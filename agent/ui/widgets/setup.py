@@ -25,18 +25,27 @@ GRACE_SECONDS = 0.6
 
 
 class SetupPanel(Vertical):
-    """Never has the focus: the input field keeps it, and tells of Enter while it is empty, and of Esc."""
+    """Never has the focus: the input field keeps it, and tells of Enter while it is empty, and of Esc.
+
+    `instead` is the profile that is to follow on one that answers meanwhile; empty where none does.
+    """
 
     can_focus = False
 
     def __init__(
-        self, setup: Setup, opening: Opening, missing: list[Missing], clock: Callable[[], float]
+        self,
+        setup: Setup,
+        opening: Opening,
+        missing: list[Missing],
+        clock: Callable[[], float],
+        instead: str = "",
     ) -> None:
         super().__init__(id="setup")
         self._setup = setup
         self._opening = opening
         self._missing = missing
         self._clock = clock
+        self._instead = instead
         self._shown_at = clock()
         self._work: Worker[None] | None = None
         self._put_away = asyncio.Event()
@@ -46,7 +55,8 @@ class SetupPanel(Vertical):
         self._scroll = VerticalScroll(self._list, id="setup-scroll", can_focus=False)
 
     def compose(self) -> ComposeResult:
-        yield Static(Content.styled("Before the model can answer", "bold"), id="setup-heading")
+        who = visible(self._instead) or "the model"
+        yield Static(Content.styled(f"Before {who} can answer", "bold"), id="setup-heading")
         yield self._scroll
         yield self._progress
         yield self._keys
@@ -157,7 +167,10 @@ class SetupPanel(Vertical):
 
     def _show_keys(self) -> None:
         if self.is_working:
-            keys = "Esc stops; it goes on later · you can type meanwhile, what you send waits"
+            meanwhile = "the present model answers meanwhile"
+            if not self._instead:
+                meanwhile = "you can type meanwhile, what you send waits"
+            keys = f"Esc stops; it goes on later · {meanwhile}"
         elif self.can_fetch:
             known = sum(item.download_bytes for item in self._missing if item.can_fetch)
             amount = f" ({size(known)})" if known else ""
