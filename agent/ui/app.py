@@ -334,7 +334,7 @@ class AgentApp(SureTimers, App[str]):
 
     def keep_queued(self, texts: Sequence[str]) -> None:
         """Takes note of what waits to be sent: whatever ends the program, it is no more lost than a draft."""
-        if False:  # a session that is closed empties its queue, which sends nothing of it
+        if self._is_leaving:  # a session that is closed empties its queue, which sends nothing of it
             return
         self._queued = tuple(texts)
         self._draft_timer.resume()

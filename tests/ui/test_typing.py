@@ -1,5 +1,7 @@
 """What is typed on the main screen: lines, history, drafts, pastes, completion, keys."""
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from agent.core.events import (
     TurnFinished,
 )
 from agent.core.stats import StepStats
+from agent.ui.entry.draft import Draft, DraftFile
 from agent.ui.screens.page import PageScreen
 from agent.ui.screens.picker import PickerScreen
 from tests.fakes.fake_handle import FakeHandle
@@ -92,6 +95,28 @@ async def test_a_draft_comes_back_after_a_crash(tmp_path: Path):
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         assert rig.app.prompt.text == "half"
+
+
+class EmptiesItsQueue(FakeHandle):
+    """As a real session does when it is closed; the program hears of it before the session is gone."""
+
+    async def close(self) -> None:
+        self.take_back_queued()
+        while not self._events.empty():
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await super().close()
+
+
+async def test_what_is_queued_when_the_program_is_left_comes_back(tmp_path: Path):
+    rig = Rig(handles=[EmptiesItsQueue()], options={"state_folder": tmp_path})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.know(is_running=True)
+        rig.handle.follow_up("And then")
+        await rest(pilot)
+        await rig.app.leave()
+    assert DraftFile(tmp_path, os.getpid()).take_abandoned() == Draft("And then", {})
 
 
 async def test_a_long_paste_is_folded_and_sent_whole():
