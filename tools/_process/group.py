@@ -40,20 +40,28 @@ async def end_group(process: "Process", mark: str = "") -> None:
 
 
 def end_all(leaders: Iterable[int], mark: str) -> None:
-    """Ends groups and marked processes at once, without waiting longer than half of the grace."""
+    """Ends groups and marked processes at once: politely, after half of the grace by force.
+
+    What is killed takes a moment until it is gone, longer on a busy machine. That is waited for as long again.
+    """
+    leaders = tuple(leaders)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for leader in leaders:
+            signal_group(leader, number)
+        _signal_marked(mark, number)
+        if _all_gone(leaders, mark, GRACE_SECONDS / 2):
+            return
+
+
+def _all_gone(leaders: Iterable[int], mark: str, seconds: float) -> bool:
+    """Waits until none of them is alive, or for so long."""
     import time
 
-    leaders = tuple(leaders)
-    for leader in leaders:
-        signal_group(leader, signal.SIGTERM)
-    _signal_marked(mark, signal.SIGTERM)
-    for _ in range(round(GRACE_SECONDS / 2 / _POLL_SECONDS)):
+    for _ in range(round(seconds / _POLL_SECONDS)):
         if not any(map(is_alive, leaders)) and not any(_marked(mark)):
-            return
+            return True
         time.sleep(_POLL_SECONDS)
-    for leader in leaders:
-        signal_group(leader, signal.SIGKILL)
-    _signal_marked(mark, signal.SIGKILL)
+    return False
 
 
 def kill_commands_of(program: int) -> None:
