@@ -25,23 +25,29 @@ class Authorship:
 
     The ledger knows what the tools wrote; a formatter or generator that the model starts writes files by
     itself. `watch` keeps what such files were. `clock` gives nanoseconds of the same clock that files get
-    their times from.
+    their times from, which may be set meanwhile; `steady` those of one that is not.
     """
 
     ledger: SessionLedger
     watch: CommandWatch | None = None
     clock: Callable[[], int] = time.time_ns
+    steady: Callable[[], int] = time.monotonic_ns
     _spans: list[tuple[int, int]] = field(default_factory=list)
 
     @contextmanager
     def of_a_command(self) -> Iterator[None]:
         """Around a command of the model: what it does to files is the run's own doing."""
-        began = self.clock() - _CLOCK_LAG_NS
+        began, began_steadily = self.clock(), self.steady()
         with self.ledger.own_changes():
             try:
                 yield
             finally:
-                self._spans.append((began, self.clock()))
+                self._note(began, self.clock(), self.steady() - began_steadily)
+
+    def _note(self, began: int, ended: int, took: int) -> None:
+        """Where the clock was set in between, files have times of before that, or of after it."""
+        self._spans.append((began - _CLOCK_LAG_NS, began + took))
+        self._spans.append((ended - took - _CLOCK_LAG_NS, ended))
 
     @asynccontextmanager
     async def of_a_writing_command(self) -> AsyncIterator[None]:

@@ -68,13 +68,42 @@ async def test_file_that_a_command_wrote_is_the_runs(ledger: SessionLedger):
 
 
 def test_file_that_was_written_at_another_time_is_somebody_elses(ledger: SessionLedger):
-    long_ago = iter([10**9, 2 * 10**9])
-    authorship = Authorship(ledger, clock=lambda: next(long_ago))
+    long_ago, steady = iter([10**9, 2 * 10**9]), iter([0, 10**9])
+    authorship = Authorship(ledger, clock=lambda: next(long_ago), steady=lambda: next(steady))
     with authorship.of_a_command():
         pass
     theirs = ledger.workspace / "theirs.txt"
     theirs.write_text("x", "utf-8")
     assert authorship.of_the_run([theirs]) == []
+
+
+@pytest.mark.parametrize("days", [1, -1])
+@pytest.mark.parametrize("set_before_it_was_written", [True, False])
+def test_file_is_the_runs_also_where_the_clock_is_set_while_a_command_runs(
+    ledger: SessionLedger, days: int, set_before_it_was_written: bool
+):
+    made = ledger.workspace / "made.txt"
+    made.write_text("x", "utf-8")
+    written = made.lstat().st_ctime_ns
+    other = written + days * 86_400 * 10**9
+    second = 10**9
+    times = (other - second, written + second) if set_before_it_was_written else (written - second, other)
+    looks, steady = iter(times), iter([0, 2 * second])
+    authorship = Authorship(ledger, clock=lambda: next(looks), steady=lambda: next(steady))
+    with authorship.of_a_command():
+        pass
+    assert authorship.covers(made)
+
+
+def test_file_of_somebody_elses_is_not_the_runs_because_the_clock_was_set(ledger: SessionLedger):
+    theirs = ledger.workspace / "theirs.txt"
+    theirs.write_text("x", "utf-8")
+    hour = 3600 * 10**9
+    looks, steady = iter([theirs.lstat().st_ctime_ns - hour, 2 * 10**18]), iter([0, 10**9])
+    authorship = Authorship(ledger, clock=lambda: next(looks), steady=lambda: next(steady))
+    with authorship.of_a_command():
+        pass
+    assert not authorship.covers(theirs)
 
 
 def test_file_is_gone_by_a_command_only_if_there_was_one(ledger: SessionLedger):
