@@ -38,6 +38,7 @@ class EngineKeeper:
         self._emit = emit
         self._arrived = arrived
         self._starting: asyncio.Task[Engine | AgentError] | None = None
+        self._waiting = 0
 
     def start(self) -> None:
         """Begins to come to a server, unless one is there or on its way."""
@@ -58,7 +59,11 @@ class EngineKeeper:
         self.start()
         if self._starting is None:
             raise ServerError("the server was not started")
-        outcome = await asyncio.shield(self._starting)
+        self._waiting += 1
+        try:
+            outcome = await asyncio.shield(self._starting)
+        finally:
+            self._waiting -= 1
         if isinstance(outcome, AgentError):
             raise outcome
         return outcome
@@ -115,4 +120,6 @@ class EngineKeeper:
 
     def _failed(self, error: AgentError) -> AgentError:
         self._emit(ServerState(state="failed", detail=error.message))
+        if not self._waiting:  # who waits is told by whoever asked
+            self._emit(Notice(text=str(error), level="error"))
         return error
