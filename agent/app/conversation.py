@@ -11,7 +11,7 @@ from agent.app.authorship import Authorship, OwnCheck, OwnCommands
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
 from agent.app.confining import required_or_refused, sandbox_for
 from agent.app.delegation import offers_subagents, subagent_rules
-from agent.app.extensions import load_extensions, tool_rules
+from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
 from agent.app.outlined import offers_outline
@@ -104,6 +104,77 @@ class Setting:
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
+    kit = await _kit_for(setting, emit)
+    granted: list[Rule] = []
+    kit.extensions.shelf.grant = granted.extend
+    # What the task is about stands in its own words, not in those of a skill.
+    worded = replace(task, text=await spelled_out(task.text, kit.extensions))
+    gate = _gate(task, setting)
+    kit.sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
+    verifier = _check(task, setting, kit)
+    baseline, briefing = await asyncio.gather(_baseline(verifier, emit), _briefing(task, setting, gate))
+    shown = tuple(setting.workspace / file.path for file in briefing.files)
+    for path in shown:
+        setting.ledger.record(path)
+    await _complete_gate(gate, kit, setting, granted)
+    opening = await kit.extensions.opening(
+        task.text, context_tokens=setting.endpoint.context_tokens, listing=briefing.listing
+    )
+    protocol = protocol_named(setting.protocol, kit.tools)
+    bench = Workbench(
+        settings=setting.settings,
+        task=task,
+        card=setting.profile.model_card,
+        tools=kit.tools,
+        gate=gate,
+        context=replace(_tool_context(setting, kit), may_read=gate.may_read),
+        ledger=setting.ledger,
+        model=model_for(
+            setting,
+            protocol,
+            replies_before=setting.replies_before,
+            other=other_protocol(setting, kit.tools),
+        ),
+        verifier=verifier,
+        shown=shown,
+        surroundings=_surroundings(task, setting, gate, briefing, baseline),
+        deadline=setting.deadline,
+        cancel=setting.cancel,
+        extensions=kit.extensions,
+        goes_on=setting.goes_on,
+        log=setting.log,
+        tools_of_skill=frozenset(rule.tool for rule in granted),
+        secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
+    )
+    guide = bench.guide()
+    system_text = protocol.system_text(system_prompt())
+    beginning = "\n\n".join(filter(None, [opening, listing_line(briefing.listing)]))
+    said = [opening, briefing.message(worded, baseline), guide.cue() if guide else ""]
+    return OpenConversation(
+        head=head_of(protocol, system_text, beginning),
+        system_text=system_text,
+        prompt="\n\n".join(filter(None, said)),
+        bench=bench,
+        shell=kit.shell,
+        mcp=kit.mcp,
+        sandbox=kit.sandbox,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kit:
+    """What a conversation works with, before it is known what it is about."""
+
+    tools: tuple[Tool, ...]
+    shell: ShellTool
+    environment: Mapping[str, str]
+    sandbox: Sandbox
+    extensions: Extensions
+    mcp: McpServers
+    has_subagents: bool
+
+
+async def _kit_for(setting: Setting, emit: Callable[[Event], None]) -> _Kit:
     profile, settings = setting.profile, setting.settings
     helped = offers_subagents(profile, settings)
     built_in, shell = tools_for(
@@ -131,74 +202,36 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         emit=emit,
         confinement=sandbox,
     )
-    granted: list[Rule] = []
-    extensions.shelf.grant = granted.extend
-    # What the task is about stands in its own words, not in those of a skill.
-    worded = replace(task, text=await spelled_out(task.text, extensions))
     mcp = await open_mcp(setting.workspace, settings, environment=environment, emit=emit)
-    tools = extensions.with_tools(mcp.with_tools(built_in))
-    protocol = protocol_named(setting.protocol, tools)
-    verifier = _check(task, setting, environment, sandbox)
-    gate = _gate(task, setting)
-    sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
-    gathering = asyncio.to_thread(
+    return _Kit(
+        tools=extensions.with_tools(mcp.with_tools(built_in)),
+        shell=shell,
+        environment=environment,
+        sandbox=sandbox,
+        extensions=extensions,
+        mcp=mcp,
+        has_subagents=helped,
+    )
+
+
+async def _briefing(task: Task, setting: Setting, gate: RuleGate) -> Briefing:
+    return await asyncio.to_thread(
         gather,
         task,
         setting.workspace,
         context_tokens=setting.endpoint.context_tokens,
-        attach=profile.model_card.attach_mentioned_files,
+        attach=setting.profile.model_card.attach_mentioned_files,
         may_read=gate.may_read,
     )
-    baseline, briefing = await asyncio.gather(_baseline(verifier, emit), gathering)
-    shown = tuple(setting.workspace / file.path for file in briefing.files)
-    for path in shown:
-        setting.ledger.record(path)
-    gate.confined = settings.sandbox.auto_allow and await sandbox.in_force()
-    gate.rules += tool_rules(extensions.shelf) + mcp.rules + subagent_rules(helped)
-    extensions.shelf.grant = gate.grant
-    extensions.shelf.is_swayed = gate.has_read
+
+
+async def _complete_gate(gate: RuleGate, kit: _Kit, setting: Setting, granted: Sequence[Rule]) -> None:
+    """Adds what the sandbox and the extensions allow. `granted` is what a skill of the task's own brought."""
+    gate.confined = setting.settings.sandbox.auto_allow and await kit.sandbox.in_force()
+    gate.rules += tool_rules(kit.extensions.shelf) + kit.mcp.rules + subagent_rules(kit.has_subagents)
+    kit.extensions.shelf.grant = gate.grant
+    kit.extensions.shelf.is_swayed = gate.has_read
     gate.grant(tuple(granted))
-    window = setting.endpoint.context_tokens
-    opening = await extensions.opening(task.text, context_tokens=window, listing=briefing.listing)
-    bench = Workbench(
-        settings=settings,
-        task=task,
-        card=profile.model_card,
-        tools=tools,
-        gate=gate,
-        context=replace(_tool_context(setting, environment, sandbox), may_read=gate.may_read),
-        ledger=setting.ledger,
-        model=model_for(
-            setting,
-            protocol,
-            replies_before=setting.replies_before,
-            other=other_protocol(setting, tools),
-        ),
-        verifier=verifier,
-        shown=shown,
-        surroundings=_surroundings(task, setting, gate, briefing, baseline),
-        deadline=setting.deadline,
-        cancel=setting.cancel,
-        extensions=extensions,
-        goes_on=setting.goes_on,
-        log=setting.log,
-        tools_of_skill=frozenset(rule.tool for rule in granted),
-        secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
-    )
-    guide = bench.guide()
-    system_text = protocol.system_text(system_prompt())
-    beginning = "\n\n".join(filter(None, [opening, listing_line(briefing.listing)]))
-    return OpenConversation(
-        head=head_of(protocol, system_text, beginning),
-        system_text=system_text,
-        prompt="\n\n".join(
-            filter(None, [opening, briefing.message(worded, baseline), guide.cue() if guide else ""])
-        ),
-        bench=bench,
-        shell=shell,
-        mcp=mcp,
-        sandbox=sandbox,
-    )
 
 
 def tools_for(
@@ -297,15 +330,15 @@ def _gate(task: Task, setting: Setting) -> RuleGate:
     )
 
 
-def _tool_context(setting: Setting, environment: Mapping[str, str], sandbox: Sandbox) -> ToolContext:
+def _tool_context(setting: Setting, kit: _Kit) -> ToolContext:
     return ToolContext(
         workspace=setting.workspace,
         ledger=setting.ledger,
         spill_folder=setting.spill_folder,
         emit=lambda _: None,
-        environment=environment,
+        environment=kit.environment,
         shell_timeout_seconds=setting.settings.limits.shell_seconds,
-        confinement=sandbox,
+        confinement=kit.sandbox,
         cache_folder=cache_folder(),
     )
 
@@ -314,16 +347,16 @@ def system_prompt() -> str:
     return files("agent").joinpath("prompts/system.md").read_text("utf-8").strip()
 
 
-def _check(task: Task, setting: Setting, environment: Mapping[str, str], sandbox: Sandbox) -> OwnCheck | None:
+def _check(task: Task, setting: Setting, kit: _Kit) -> OwnCheck | None:
     if not task.check:
         return None
     seconds = setting.settings.limits.check_seconds
     check = CheckCommand(
         task.check,
         setting.workspace,
-        environment=environment,
+        environment=kit.environment,
         timeout_seconds=seconds,
-        confinement=sandbox,
+        confinement=kit.sandbox,
     )
     return OwnCheck(check, setting.authorship)
 

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -89,20 +88,18 @@ def test_a_run_writes_nowhere_but_to_its_workspace_and_the_state_folder(
     place: Place, scripted_server: StartServer
 ):
     place.use(scripted_server(*WORK).url)
+    # The sandbox is tried out once, and gives commands a folder for temporary files; nothing of it stays.
+    temporary = place.folder / "tmp"
+    temporary.mkdir()
+    place.variables["TMPDIR"] = str(temporary)
     noted = watched_run(place, "run", "-p", "Work", "--allow", "shell", "--check", "test -f made.txt")
     written = {Path(what) for kind, what in noted if kind == "write"} - {Path(os.devnull)}
-    elsewhere = [
-        path
-        for path in written
-        if not path.is_relative_to(place.workspace) and not path.is_relative_to(place.state)
-    ]
-    # The sandbox is tried out once, and gives commands a folder for temporary files; nothing of it stays.
-    temporary = [path for path in elsewhere if path.is_relative_to(tempfile.gettempdir())]
-    elsewhere = [path for path in elsewhere if path not in temporary]
-    assert not any(path.exists() for path in temporary)
+    folders = (place.workspace, place.state, temporary)
+    elsewhere = [path for path in written if not any(path.is_relative_to(folder) for folder in folders)]
     assert place.workspace / "made.txt" in written
     assert elsewhere == []
-    assert {path.name for path in place.folder.iterdir()} == {"work", "state"}
+    assert {path.name for path in place.folder.iterdir()} == {"work", "state", "tmp"}
+    assert list(temporary.iterdir()) == []
 
 
 def test_the_key_of_a_server_is_sent_to_it_and_shows_up_nowhere(place: Place, scripted_server: StartServer):
