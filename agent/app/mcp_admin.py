@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.app.mcp import find_servers
+from agent.app.mcp import FoundServers, find_servers
 from agent.app.mcp import signing as person_signing
 from agent.app.workbench import tool_environment
 from agent.config.load import find_project_root, load_settings
@@ -26,6 +26,7 @@ from agent.resources import state_folder
 
 _SESSIONS_LOOKED_AT = 10
 _TELLING_TOKENS = 200
+_OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,12 @@ class ServerRow:
 class Overview:
     """All servers of a folder. `prompt_tokens` is what they add to each session before one is used.
 
-    `rate` is the speed of prefill that was measured last in this folder, in tokens a second; None if never.
+    `off` are the names of those that the configuration switches off. `rate` is the speed of prefill that was
+    measured last in this folder, in tokens a second; None if never.
     """
 
     rows: tuple[ServerRow, ...]
+    off: tuple[str, ...]
     notices: tuple[str, ...]
     prompt_tokens: int
     is_direct: bool
@@ -63,7 +66,8 @@ class Trial:
 
 def overview(workspace: Path) -> Overview:
     """Reads the configuration and what is remembered; starts nothing. Raises UsageError."""
-    specs, notices = _specs(workspace)
+    found, notices = _found(workspace)
+    specs = list(found.specs)
     known = KnownServers.of(state_folder())
     rows = []
     for spec in specs:
@@ -75,6 +79,7 @@ def overview(workspace: Path) -> Overview:
     catalogue = Catalogue(pool)
     return Overview(
         rows=tuple(rows),
+        off=found.off,
         notices=notices,
         prompt_tokens=offer_tokens(catalogue),
         is_direct=catalogue.is_direct,
@@ -83,11 +88,15 @@ def overview(workspace: Path) -> Overview:
 
 
 def server_named(workspace: Path, name: str) -> ServerSpec:
-    """The server of that name, switched off or not. Raises UsageError."""
-    specs, _ = _specs(workspace)
-    found = next((spec for spec in specs if spec.name == name), None)
+    """The server of that name. Raises UsageError where there is none, and where it is switched off."""
+    servers, _ = _found(workspace)
+    if name in servers.off:
+        raise UsageError(
+            f"the MCP server {name} is switched off", "`enabled = true` in its table switches it on"
+        )
+    found = next((spec for spec in servers.specs if spec.name == name), None)
     if found is None:
-        names = ", ".join(spec.name for spec in specs) or "none"
+        names = ", ".join(spec.name for spec in servers.specs) or "none"
         raise UsageError(f"there is no MCP server {name!r} that may be used here", f"there are: {names}")
     return found
 
@@ -131,17 +140,18 @@ def foreign_files(workspace: Path, environment: Mapping[str, str]) -> list[Path]
     """Files of other programs that exist and may have servers."""
     home = Path(environment.get("HOME") or "~").expanduser()
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    of_programs = (config, home / "Library" / "Application Support")  # the second one on macOS
     root = find_project_root(workspace)
     places = [
         home / ".claude.json",
-        config / "Claude" / "claude_desktop_config.json",
+        *(folder / "Claude" / "claude_desktop_config.json" for folder in of_programs),
         home / ".cursor" / "mcp.json",
-        config / "opencode" / "opencode.json",
-        config / "Code" / "User" / "mcp.json",
+        *(config / "opencode" / name for name in _OPENCODE_FILES),
+        *(folder / "Code" / "User" / "mcp.json" for folder in of_programs),
         home / ".gemini" / "settings.json",
         root / ".vscode" / "mcp.json",
         root / ".cursor" / "mcp.json",
-        root / "opencode.json",
+        *(root / name for name in _OPENCODE_FILES),
     ]
     return [path for path in places if path.is_file()]
 
@@ -163,7 +173,7 @@ def as_table(spec: ServerSpec) -> dict[str, object]:
         value = getattr(spec, key)
         if value:
             table[key] = dict(value) if isinstance(value, Mapping) else _plain(value)
-    return table
+    return table if spec.enabled else {**table, "enabled": False}
 
 
 def last_prefill_rate(workspace: Path) -> float | None:
@@ -193,10 +203,10 @@ def _rate_of(stats: object) -> float | None:
     return tokens / seconds if tokens >= _TELLING_TOKENS and seconds > 0 else None
 
 
-def _specs(workspace: Path) -> tuple[list[ServerSpec], tuple[str, ...]]:
+def _found(workspace: Path) -> tuple[FoundServers, tuple[str, ...]]:
     loaded = load_settings(find_project_root(workspace), os.environ, {})
     found = find_servers(workspace, loaded.settings, os.environ)
-    return list(found.specs), (*loaded.notices, *found.notices)
+    return found, (*loaded.notices, *found.notices)
 
 
 def pool_of(

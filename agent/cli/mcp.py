@@ -101,15 +101,19 @@ def list_servers(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(found)
         return 0
-    if not found.rows:
+    if not found.rows and not found.off:
         print("no MCP servers; `agent mcp add NAME -- COMMAND` adds one", file=sys.stderr)
         return 0
     rate = found.rate
-    width = max(len(row.spec.name) for row in found.rows)
+    width = max(len(name) for name in (*(row.spec.name for row in found.rows), *found.off))
     for row in found.rows:
         tools = "never connected" if row.tools is None else f"{row.tools} tools"
         cost = "" if row.tokens is None else f"~{row.tokens} tokens{_seconds(row.tokens, rate)}"
         print(f"{row.spec.name:<{width}}  {tools:<15}  {cost:<28}  {row.spec.summary}")
+    for name in found.off:
+        print(f"{name:<{width}}  switched off")
+    if not found.rows:
+        return 0
     way = "offered with their schemas" if found.is_direct else "behind mcp_find and mcp_call"
     total = f"~{found.prompt_tokens} tokens{_seconds(found.prompt_tokens, rate)}"
     print(f"unused they add {total} to a session ({way})", file=sys.stderr)
@@ -134,7 +138,8 @@ def _print_json(found: "Overview") -> None:
         }
         for row in found.rows
     ]
-    print(json.dumps({"servers": servers, "prompt_tokens": found.prompt_tokens, "direct": found.is_direct}))
+    record = {"servers": servers, "off": found.off}
+    print(json.dumps({**record, "prompt_tokens": found.prompt_tokens, "direct": found.is_direct}))
 
 
 def add_server(arguments: argparse.Namespace) -> int:
@@ -306,7 +311,8 @@ def import_servers(arguments: argparse.Namespace) -> int:
     from agent.core.errors import UsageError
 
     files = [arguments.file] if arguments.file else foreign_files(Path.cwd(), os.environ)
-    taken = {row.spec.name for row in overview(Path.cwd()).rows}
+    here = overview(Path.cwd())
+    taken = {*(row.spec.name for row in here.rows), *here.off}
     new = 0
     for file in files:
         try:
@@ -319,7 +325,7 @@ def import_servers(arguments: argparse.Namespace) -> int:
             print(f"! {printable(problem)}", file=sys.stderr)
         for spec in specs:
             known = spec.name in taken
-            note = ", a server of that name is there" if known else ""
+            note = ", a server of that name is there" if known else "" if spec.enabled else ", switched off"
             print(f"{spec.name}: {printable(spec.summary)}  ({file}{note})")
             if known:
                 continue

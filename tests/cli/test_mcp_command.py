@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
+from agent.session.store import EVENTS_NAME, sessions_folder
 from tests.fakes.oauth_mcp_server import oauth_mcp_server, visit
 from tests.mcp.conftest import SERVER
 
@@ -191,3 +192,39 @@ def test_servers_of_other_programs_are_shown_and_then_taken_over(
     assert "only its own program can fill in" in capsys.readouterr().err
     assert run(["mcp", "import"]) == 0
     assert "nothing new" in capsys.readouterr().err
+
+
+def test_what_is_switched_off_elsewhere_is_taken_over_switched_off_and_stays_as_the_person_has_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    (home / "opencode.jsonc").write_text(
+        '{"mcp": {"one": {"type": "local", "command": ["x"], "enabled": false}}} // mine', "utf-8"
+    )
+    assert run(["mcp", "import", "--yes"]) == 0
+    assert "one: x" in capsys.readouterr().out
+    text = (home / "config" / "config.toml").read_text("utf-8")
+    assert "enabled = false" in text
+    (home / "opencode.jsonc").write_text('{"mcp": {"one": {"type": "local", "command": ["y"]}}}', "utf-8")
+    assert run(["mcp", "import", "--yes"]) == 0
+    assert "nothing new" in capsys.readouterr().err
+    assert (home / "config" / "config.toml").read_text("utf-8") == text
+    assert run(["mcp", "list"]) == 0
+    assert capsys.readouterr().out == "one  switched off\n"
+    assert run(["mcp", "get", "one"]) == 2
+    assert "is switched off" in capsys.readouterr().err
+
+
+def test_cost_is_told_in_seconds_at_the_speed_that_was_measured_last_in_the_folder(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert add("fake", "tools=50") == 0
+    folder = sessions_folder(home / "state", home) / "20260101-000000-000-abcdef"
+    folder.mkdir(parents=True)
+    step = {"type": "step_finished", "stats": {"prompt_tokens": 1000, "prompt_seconds": 4.0}}
+    (folder / EVENTS_NAME).write_text(json.dumps(step) + "\n", "utf-8")
+    capsys.readouterr()
+    assert run(["mcp", "list", "--json"]) == 0
+    [server] = json.loads(capsys.readouterr().out)["servers"]
+    assert server["prefill_seconds"] == server["tokens"] / 250
+    assert run(["mcp", "list"]) == 0
+    assert f"{server['tokens'] / 250:.1f} s of prefill" in capsys.readouterr().out
