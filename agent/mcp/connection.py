@@ -7,7 +7,7 @@ the turns that use it in between.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _CHANGES = frozenset(f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources"))
 _WANTS_SIGN_IN = (401, 403)
+_KNOWS_NO_STREAMABLE_HTTP = (400, 404, 405)
+"""What a server that speaks only SSE says to a first request (MCP 2025-11-25, backwards compatibility)."""
 
 
 class ServerGoneError(AgentError):
@@ -62,13 +64,29 @@ class Connection:
         self._log = log
         self._requests = Requests(spec.name, spec.call_seconds)
         self._asking: set[asyncio.Future[Reply]] = set()
-        self._refusal = 0
+        self._status = 0
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[Any] | None = None
         self._owner: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Connects and lists the tools. Raises AgentError; nothing is left running then."""
+        """Connects and lists the tools. Raises AgentError; nothing is left running then.
+
+        An address that does not know streamable HTTP is tried once more as one of an old server.
+        """
+        try:
+            await self._open()
+        except AgentError as error:
+            if self.spec.transport != "http" or self._status not in _KNOWS_NO_STREAMABLE_HTTP:
+                raise
+            self.spec = replace(self.spec, transport="sse")
+            self.ending, self._stop = Ending(), asyncio.Event()
+            try:
+                await self._open()
+            except AgentError:
+                raise error from None
+
+    async def _open(self) -> None:
         self._ready = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own(self._ready))
         try:
@@ -224,9 +242,9 @@ class Connection:
 
     def _wanting_sign_in(self, error: AgentError) -> AgentError:
         """`error`, or what is behind it where the server has refused us for want of a token."""
-        if self._refusal not in _WANTS_SIGN_IN:
+        if self._status not in _WANTS_SIGN_IN:
             return error
-        name, status = self.spec.name, self._refusal
+        name, status = self.spec.name, self._status
         if any(header.lower() == "authorization" for header in self.spec.headers):
             return AgentError(
                 f"the MCP server {name} refuses the Authorization header (HTTP {status})",
@@ -282,11 +300,11 @@ class Connection:
             spec,
             largest_bytes=LARGEST_MESSAGE_BYTES,
             auth=signing.auth_for(spec) if signing is not None else None,
-            refused=self._note_refusal,
+            answered=self._note_status,
         )
 
-    def _note_refusal(self, status: int) -> None:
-        self._refusal = status
+    def _note_status(self, status: int) -> None:
+        self._status = status
 
     async def _elicited(self, context: Any, params: Any) -> Any:
         """Answers a question of the server's. Only what belongs to a request of ours reaches a person."""

@@ -75,7 +75,12 @@ async def list_offer(client: Any, seconds: float) -> Offer:
         offer.problems.append("it has no tools")
     else:
         tools = await _pages(client.list_tools, lambda page: page.tools, "tools", offer)
-        offer.tools = [_tool(item) for item in tools]
+        offer.tools = [_tool(item) for item in tools if not _only_as_task(item)]
+        offer.problems += [
+            f"the tool {one_line(repr(item.name), 80)} is left out: it can only be run as a task"
+            for item in tools
+            if _only_as_task(item)
+        ]
     with anyio.move_on_after(min(_EXTRA_SECONDS, seconds / 2)) as scope:
         if offers.prompts is not None:
             prompts = await _extra(client.list_prompts, lambda page: page.prompts, "prompts", offer)
@@ -131,6 +136,11 @@ def _tool(tool: Any) -> RemoteTool:
     hints = tool.annotations
     read_only = bool(hints is not None and hints.read_only_hint)
     return RemoteTool(tool.name, tool.description or "", tool.input_schema, read_only)
+
+
+def _only_as_task(tool: Any) -> bool:
+    """Whether the server refuses a plain call; tasks are an extension of MCP that is not spoken here."""
+    return tool.execution is not None and tool.execution.task_support == "required"
 
 
 def _prompt(prompt: Any) -> RemotePrompt:

@@ -22,7 +22,7 @@ async def web_transport(
     *,
     largest_bytes: int,
     auth: httpx2.Auth | None = None,
-    refused: Callable[[int], None] = lambda _: None,
+    answered: Callable[[int], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Yields the streams that `mcp.Client` takes.
 
@@ -30,13 +30,12 @@ async def web_transport(
         spec: with variables replaced; its headers go along with every request.
         largest_bytes: of one answer; a longer one fails.
         auth: adds a token to each request.
-        refused: is told the status of each answer, 401 where a token is missing; 0 for one that is none
-            of these.
+        answered: is told the HTTP status of each answer, 401 where a token is missing.
     """
     headers = dict(spec.headers)
 
     async def note(response: httpx2.Response) -> None:
-        refused(response.status_code if response.status_code in (401, 403) else 0)
+        answered(response.status_code)
 
     if spec.transport == "sse":
 

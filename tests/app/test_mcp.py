@@ -5,6 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from agent.app.mcp import MCP_FILE, find_servers
 from agent.config.load import load_settings
 from agent.config.trust import TrustStore
@@ -118,3 +120,20 @@ def test_servers_in_a_projects_settings_need_trust_too(work: Path):
     loaded = load_settings(work, os.environ, {})
     assert loaded.settings.mcp.servers == {}
     assert "theirs" in loaded.notices[0]
+
+
+async def test_servers_do_not_see_keys_unless_they_are_named(
+    scripted_server: StartServer, work: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("AGENT_SERVER_API_KEY", "SOME_API_KEY", "NAMED_TOKEN", "PLAIN"):
+        monkeypatch.setenv(name, "x")
+    path = with_server(work, "acts")
+    record = json.loads(path.read_text("utf-8"))
+    record["mcpServers"]["one"]["env"] = {"NAMED_TOKEN": "${NAMED_TOKEN}"}
+    path.write_text(json.dumps(record), "utf-8")
+    TrustStore.of(os.environ).trust(path, path.read_bytes())
+    server = scripted_server(call("mcp_find"), call("mcp_call", name="one__environment"), "Done.")
+    async with talking(work, server, allow=("one__*",)) as talk:
+        await talk.turn("Look")
+    told = messages_of(server)[2][-1]["content"]
+    assert [name in told for name in ("API_KEY", "NAMED_TOKEN", "PLAIN")] == [False, True, True]

@@ -110,6 +110,8 @@ def hostile_tools() -> list[dict[str, Any]]:
         tool("x" * 300, "Has a long name."),
         tool("reads", "Only reads.", annotations={"readOnlyHint": True}),
         tool("y" * 100, "Has a name that has to be cut."),
+        tool("later", "Runs as a task.", execution={"taskSupport": "required"}),
+        tool("now", "Need not run as one.", execution={"taskSupport": "optional"}),
     ]
 
 

@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,24 @@ async def test_answer_over_http_has_a_greatest_length(serve: Serve, pool_of: Poo
     with pytest.raises(AgentError):
         await pool.call("one", "long_text", {}, lambda _: None)
     await pool.call("one", "add", {"a": 1, "b": 2}, lambda _: None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+async def test_address_of_an_old_server_works_without_saying_so(serve: Serve, pool_of: PoolOf):
+    pool = pool_of(replace(await serve("sse"), transport="http"))
+    result = await pool.call("one", "add", {"a": 1, "b": 2}, lambda _: None)
+    assert as_result("one", result).model_text == "[data from the MCP server one]\n3"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(90)
+async def test_address_that_is_none_of_an_mcp_server_is_told_by_its_first_answer(
+    serve: Serve, pool_of: PoolOf
+):
+    spec = await serve("streamable-http")
+    listing = await pool_of(replace(spec, url=f"{spec.url}/nowhere")).list_tools(["one"])
+    assert "not usable: Not Found" in listing.failures["one"].message
 
 
 async def test_address_where_nobody_answers_is_told_at_once(pool_of: PoolOf):

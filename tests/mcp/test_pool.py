@@ -163,7 +163,7 @@ async def test_server_that_ended_is_started_again_once_and_no_call_is_made_twice
     assert len(lines) == 1
 
 
-async def test_servers_do_not_see_keys_of_the_agent_unless_they_are_named(pool_of: PoolOf):
+async def test_server_sees_the_variables_that_its_configuration_names(pool_of: PoolOf):
     names = await called(pool_of(fake_server("one", "acts", env={"MINE": "${HOME}"})), "environment")
     assert '"MINE"' in names
 
@@ -180,7 +180,8 @@ async def test_changed_list_is_asked_for_again_when_somebody_looks(pool_of: Pool
 
 async def test_hostile_tools_are_left_out_by_name_and_the_others_stay(pool_of: PoolOf):
     spec = fake_server("bad", "hostile-tools")
-    listing = await pool_of(spec).list_tools(["bad"])
+    lines: list[str] = []
+    listing = await pool_of(spec, report=lines.append).list_tools(["bad"])
     tools, problems = offered_tools(spec, listing.tools["bad"])
     assert [tool.name for tool in tools][:6] == [
         "bad__good",
@@ -191,6 +192,8 @@ async def test_hostile_tools_are_left_out_by_name_and_the_others_stay(pool_of: P
         tools[5].name,
     ]
     assert len(tools[5].name) == 64
+    assert tools[6].name == "bad__now"
+    assert lines == ["the MCP server bad: the tool 'later' is left out: it can only be run as a task"]
     assert len(problems) == 7
     assert all(line.isprintable() for line in problems)
     assert all(tool.description.isprintable() and len(tool.description) <= 160 for tool in tools)
