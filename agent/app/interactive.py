@@ -20,7 +20,7 @@ from agent.app.opening import opened
 from agent.app.server_watch import watch_server
 from agent.app.services import SessionServices
 from agent.app.serving import Serving, choose
-from agent.app.switching import without_draft
+from agent.app.switching import with_a_draft_that_pays
 from agent.app.warm import Warmth
 from agent.app.wording import AttachingInbox, suit_the_blind, worded
 from agent.config.load import LoadedSettings
@@ -227,7 +227,7 @@ class InteractiveSession:
         live = self._live
         async with live.changing:
             engine = await live.keeper.ready()
-            return await without_draft(live, engine)
+            return await with_a_draft_that_pays(live, engine)
 
     async def _converse(self, engine: Engine, text: str) -> TurnFinished:
         live = self._live

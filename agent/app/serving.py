@@ -50,6 +50,9 @@ class Serving:
     """A chosen profile, and how to reach or start its server.
 
     `command` replaces the embedded engine's program. `degraded` says that the profile's draft is left out.
+    `draft_limit` is how many tokens are drafted at once where that is less than the profile says, 0 = as it
+    says; `measured_as` is then the fingerprint of the server with whole drafts. With `keeps_draft` nothing
+    is changed about the draft any more.
     """
 
     profile: Profile
@@ -57,6 +60,9 @@ class Serving:
     fingerprint: str
     command: tuple[str, ...] = ()
     degraded: bool = False
+    draft_limit: int = 0
+    measured_as: str = ""
+    keeps_draft: bool = False
 
     @property
     def is_managed(self) -> bool:
@@ -77,7 +83,22 @@ class Serving:
         else:
             plain = Speculation()
         profile = self.profile.model_copy(update={"speculation": plain})
-        return replace(self, profile=profile, fingerprint=_mark(profile, self.loaded), degraded=True)
+        mark = _mark(profile, self.loaded)
+        return replace(self, profile=profile, fingerprint=mark, degraded=True, draft_limit=0)
+
+    def with_drafts_of(self, tokens: int) -> "Serving":
+        """The same model with the same draft model, which proposes at most so many tokens at once."""
+        asked = self.profile.speculation
+        least = None if asked.n_min is None else min(asked.n_min, tokens)
+        speculation = asked.model_copy(update={"n_max": tokens, "n_min": least})
+        profile = self.profile.model_copy(update={"speculation": speculation})
+        return replace(
+            self,
+            profile=profile,
+            fingerprint=_mark(profile, self.loaded),
+            draft_limit=tokens,
+            measured_as=self.measured_as or self.fingerprint,
+        )
 
     def running(self) -> Endpoint | None:
         """The server, if it already runs. Takes milliseconds and starts nothing."""
@@ -248,6 +269,7 @@ class Serving:
             command=self.command or EMBEDDED_COMMAND,
             capabilities=capabilities,
             degraded=self.degraded,
+            draft_limit=self.draft_limit,
             states_folder=self._states_folder(),
         )
 

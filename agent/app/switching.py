@@ -97,20 +97,23 @@ async def go_over(live: LiveSession, name: str, *, apply: bool) -> ProfileSwitch
     return replace(switch, applied=True)
 
 
-async def without_draft(live: LiveSession, engine: Engine) -> Engine:
+async def with_a_draft_that_pays(live: LiveSession, engine: Engine) -> Engine:
     """The engine for the next turn: another one if drafting did not pay and the settings want that changed.
 
     Raises ServerError, ModelFileError or UsageError.
     """
     speed = live.speed
-    if speed is None or not speed.wants_plain or engine.serving.degraded:
+    if speed is None or not speed.wants_change or engine.serving.degraded:
         return engine
-    change = await speed.go_plain(engine.endpoint, live.emit)
+    change = await speed.change(engine.endpoint, engine.model, live.emit)
     if change is None:
         text = "the server keeps its draft, because another program uses it"
         live.emit(Notice(text=text, level="warning"))
         return engine
     live.emit(change.event)
+    if change.endpoint is None:
+        engine.serving = change.serving
+        return engine
     return await live.keeper.change(change.serving)
 
 
@@ -165,9 +168,14 @@ async def panel_of(live: LiveSession) -> ServerPanel:
         log_file=log_file,
         log=await asyncio.to_thread(_last_lines, log_file),
         memory_bytes=resident_bytes(record.pid) if record else None,
-        speculation=serving.profile.speculation.kind,
+        speculation=_drafting(engine.serving if engine else serving),
         findings=record.findings if record else (),
     )
+
+
+def _drafting(serving: Serving) -> str:
+    kind = serving.profile.speculation.kind
+    return f"{kind}, at most {serving.draft_limit} at once" if serving.draft_limit else kind
 
 
 def _last_lines(log_file: Path | None) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ class UnattendedSession:
         self._branched = False
         self._speed: SpeedGuard | None = None
         self._reuse = watch_of(job.serving, endpoint)
-        self._plain: Serving | None = None
+        self._instead: Serving | None = None
         self._completed: tuple[Endpoint, Profile] | None = None
         self._rescuer = self._rescuer_of(job.serving)
 
@@ -112,7 +112,7 @@ class UnattendedSession:
             finished = self._broken_off(self._failure or AgentError("the turn ended without a result"))
             self._emit(finished)
         self._ledger.close()
-        if self._plain is not None and (problem := await self._plain.release(self._endpoint)):
+        if self._instead is not None and (problem := await self._instead.release(self._endpoint)):
             self._warn(problem)
         code = await self._conclude(finished)
         await self._keep()
@@ -123,7 +123,7 @@ class UnattendedSession:
         rates = [step.prefill_rate for step in self._steps if step.prompt_tokens >= _TELLING_TOKENS]
         rate = rates[-1] if rates else None
         if self._conversation is not None:
-            warmth = Warmth(self._plain or self._job.serving, self._endpoint)
+            warmth = Warmth(self._instead or self._job.serving, self._endpoint)
             messages = self._conversation.messages
             await warmth.keep_session(self._store.folder, messages, tokens=self._used_tokens, rate=rate)
 
@@ -158,7 +158,7 @@ class UnattendedSession:
                         self._before = await inspecting
                     self._emit(self._explained(event))
                     if isinstance(event, PrefixBroken) and event.cause == FRESH_ATTEMPT:
-                        await self._go_plain(conversation, protocol)
+                        await self._change_draft(conversation, protocol)
         finally:
             inspecting.cancel()
             await conversation.close()
@@ -172,20 +172,22 @@ class UnattendedSession:
             self._emit(PrefixBroken(cause=broken))
         return self._conversation
 
-    async def _go_plain(self, conversation: OpenConversation, protocol: str) -> None:
-        """Between two attempts: a server without the draft, if drafting turned out not to pay."""
-        degraded = self._plain is not None and self._plain.degraded
-        if self._speed is None or not self._speed.wants_plain or degraded:
+    async def _change_draft(self, conversation: OpenConversation, protocol: str) -> None:
+        """Between two attempts: shorter drafts or a server without, if drafting turned out not to pay."""
+        degraded = self._instead is not None and self._instead.degraded
+        if self._speed is None or not self._speed.wants_change or degraded:
             return
-        change = await self._job.in_time(self._speed.go_plain(self._endpoint, self._job.output.show))
+        model = conversation.bench.model
+        change = await self._job.in_time(self._speed.change(self._endpoint, model, self._job.output.show))
         if change is None:
             self._warn("the server keeps its draft, because another program uses it")
             return
-        self._moved(change.serving, change.endpoint)
-        self._rescuer = self._rescuer_of(change.serving)
-        await conversation.bench.model.close()
-        setting = self._setting(protocol)
-        conversation.bench.model = model_for(setting, conversation.bench.model.protocol)
+        if change.endpoint is not None:
+            self._moved(change.serving, change.endpoint)
+            self._speed = guard_for(change.serving, change.endpoint)
+            self._rescuer = self._rescuer_of(change.serving)
+            await model.close()
+            conversation.bench.model = model_for(self._setting(protocol), model.protocol)
         self._emit(change.event)
 
     def _rescuer_of(self, serving: Serving) -> Rescuer:
@@ -193,7 +195,7 @@ class UnattendedSession:
 
     def _moved(self, serving: Serving, endpoint: Endpoint) -> None:
         """Another server answers from now on; it is looked after at the end."""
-        self._endpoint, self._plain = endpoint, serving
+        self._endpoint, self._instead = endpoint, serving
         self._reuse.moved(looking_at(serving, endpoint))
         if serving.degraded:
             self._speed = None  # there is no draft any more that could be to blame
@@ -276,7 +278,7 @@ class UnattendedSession:
         """The end of a turn because of the server, in the words of the server's own log if it is ours."""
         if not isinstance(event, TurnFinished) or event.reason != "server_failed":
             return event
-        serving = self._plain or self._job.serving
+        serving = self._instead or self._job.serving
         cause = self._rescuer.failure or serving.why_it_ended(self._endpoint)
         self._failure = cause or ServerError(event.detail, _LOOK_AT_THE_SERVER)
         return replace(event, detail=self._failure.message)

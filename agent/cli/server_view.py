@@ -169,12 +169,13 @@ def _address(profile: str | None) -> str:
 
 def _drafting(status: "ServerStatus") -> str:
     if status.degraded:
-        return "runs without its draft model, with which it crashed"
+        return "runs without its draft model, with which it crashed or was slower"
     if status.speculation == "none":
         return "drafts nothing"
     if status.speculates is False:
         return f"{status.speculation} is OFF: it drafts nothing"
-    return f"drafts with {status.speculation}"
+    limit = f", at most {status.draft_limit} at once: longer drafts did not pay" if status.draft_limit else ""
+    return f"drafts with {status.speculation}{limit}"
 
 
 def _memory(count: int) -> str:

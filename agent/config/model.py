@@ -133,7 +133,7 @@ class Server(Section):
     fallback: Literal["notice", "plain"] = Field(
         default="notice",
         description="when drafting makes a session slower than its baseline: notice says so, plain also goes "
-        "on without the draft from the next turn",
+        "on with shorter drafts from the next turn, and without the draft if those do not pay either",
     )
     state_mib: Count = Field(
         default=2048,

@@ -39,7 +39,7 @@ class LaunchPlan:
     `start_seconds` limits the wait for readiness, 0 = by the size of the files; `busy_seconds` that for
     another server to come to the end of what it does. `threads` 0 = automatic.
     `environment` is what the child's is made of. `degraded` says that `profile` is another one without its
-    draft.
+    draft, `draft_limit` that it is another one whose drafts were longer than so many tokens (0: it is not).
 
     `command` is the embedded child's program, `--spec FILE` is added to it. `capabilities` are those of the
     llama-server that is run for a profile of that engine; their `source` is its path.
@@ -60,6 +60,7 @@ class LaunchPlan:
     command: tuple[str, ...] = EMBEDDED_COMMAND
     capabilities: Capabilities | None = None
     degraded: bool = False
+    draft_limit: int = 0
     states_folder: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 

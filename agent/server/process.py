@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent.core.errors import AgentError, ServerError
 from agent.core.private_folder import make_private_folder
@@ -25,6 +25,9 @@ from agent.server.loopback import free_port, is_free, status_of
 from agent.server.probe import Offer
 from agent.server.record import Endpoint, Record, find_running
 from agent.server.stop import StopOutcome, explain_end, stop_server
+
+if TYPE_CHECKING:
+    from agent.server.room import Look
 
 State = Literal["stopped", "waiting", "starting", "ready", "stopping", "failed", "warning"]
 """What a server is in. "warning" is none: it reports something that a person should know."""
@@ -55,11 +58,15 @@ async def ensure_running(plan: LaunchPlan, report: Report = quiet) -> Endpoint:
 
 
 class Supervisor:
-    """Owns the state of one server from the first look until it is ready, failed or stopped."""
+    """Owns the state of one server from the first look until it is ready, failed or stopped.
 
-    def __init__(self, plan: LaunchPlan, report: Report = quiet) -> None:
+    `look` finds out how much memory is free, None = as it is on this machine.
+    """
+
+    def __init__(self, plan: LaunchPlan, report: Report = quiet, look: "Look | None" = None) -> None:
         self.state: State = "stopped"
         self._plan = plan
+        self._look = look
         self._report = report
         self._begin = time.monotonic()
 
@@ -164,6 +171,7 @@ class Supervisor:
             )
         if not plan.is_embedded:
             self._warn_before_start(command_of(plan, fixed or 1).warnings)
+        await self._require_room()
         for attempt in range(_PORT_ATTEMPTS):
             try:
                 return await self._start_on(fixed or free_port(plan.host))
@@ -171,6 +179,25 @@ class Supervisor:
                 if fixed or attempt + 1 == _PORT_ATTEMPTS:
                     raise taken.error from taken
         raise AssertionError("the loop above returns or raises")
+
+    async def _require_room(self) -> None:
+        """Raises ServerError where the server cannot fit into memory, which it would tell after loading."""
+        from agent.server.hardware import detect_hardware
+        from agent.server.room import shortage
+
+        # A driver gives the memory of a process back some time after its end.
+        deadline = time.monotonic() + self._plan.busy_seconds
+        while True:
+            found = await asyncio.to_thread(shortage, self._plan, self._look or detect_hardware)
+            if found is None:
+                return
+            if not found.is_certain:
+                self._warn(found.message, found.hint)
+                return
+            if time.monotonic() >= deadline:
+                raise ServerError(found.message, found.hint)
+            self._enter("starting", "waiting for memory to be free")
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _start_on(self, port: int) -> Endpoint:
         plan = self._plan
@@ -195,6 +222,7 @@ class Supervisor:
             version=capabilities.version if capabilities else _engine_version(),
             speculation=plan.profile.speculation.kind,
             degraded=plan.degraded,
+            draft_limit=plan.draft_limit,
         )
         try:
             records.write_record(record, plan.runtime_folder)

@@ -57,8 +57,9 @@ class Record:
     `identity` tells the process from others, see `process_identity`. `host` is where it is reached from here.
     `engine`, `binary` and `version` say what runs (empty: not known), `speculation` names the kind of the
     profile, `speculates` whether a draft model was seen to work (None: there is none, or nobody has looked).
-    `degraded` says that it runs without the draft of its profile, because it crashed with it. `findings` are
-    what was noticed after the start: `level`, `code`, `message` and `hint` of each.
+    `degraded` says that it runs without the draft of its profile, because it crashed with it or was slower.
+    `draft_limit` is how many tokens it drafts at once where longer drafts did not pay, 0 = as its profile
+    says. `findings` are what was noticed after the start: `level`, `code`, `message` and `hint` of each.
     """
 
     pid: int
@@ -81,6 +82,7 @@ class Record:
     speculation: str = "none"
     speculates: bool | None = None
     degraded: bool = False
+    draft_limit: int = 0
     findings: tuple[Mapping[str, str], ...] = ()
 
     @property

@@ -20,7 +20,9 @@ class ServerStatus:
     `busy_slots` is None when the server does not say, which it does not while it reads a long prompt.
     `memory_bytes` is what the process holds in RAM. `start_seconds` is how long it took to become ready.
     `speculation` is the kind that its profile names; `speculates` whether it was seen to draft with a model,
-    None where no model drafts. `degraded`: it runs without the draft of its profile, with which it crashed.
+    None where no model drafts. `degraded`: it runs without the draft of its profile, with which it crashed or
+    which did not pay. `draft_limit`: it drafts at most so many tokens at once, less than its profile says,
+    because that did not pay; 0 = as the profile says.
     `findings` are what was noticed after the start (`level`, `code`, `message`, `hint`); `problem` is why it
     is no longer there.
     """
@@ -40,6 +42,7 @@ class ServerStatus:
     speculation: str
     speculates: bool | None
     degraded: bool
+    draft_limit: int
     memory_bytes: int | None
     started: float
     uptime_seconds: float
@@ -74,6 +77,7 @@ def panel(record: Record) -> ServerStatus:
         speculation=record.speculation,
         speculates=record.speculates,
         degraded=record.degraded,
+        draft_limit=record.draft_limit,
         memory_bytes=None if state == "ended" else resident_bytes(record.pid),
         started=record.started,
         uptime_seconds=0.0 if state == "ended" else round(seconds_running(record.pid, record.started), 1),

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).parents[2]
 PLAIN = 'context = 8192\n[target]\nfile = "tiny.gguf"\n[tools]\nprotocol = "native"\n'
-DRAFTING = f'{PLAIN}[draft]\nfile = "draft.gguf"\n[speculation]\nkind = "draft"\n'
+DRAFTING = f'{PLAIN}[draft]\nfile = "draft.gguf"\n[speculation]\nkind = "draft"\nn_max = 1\n'
+LONG_DRAFTS = DRAFTING.replace("n_max = 1", "n_max = 4")
 # A server that was just started is asked once for a tool call.
 TRIAL = {"tool_calls": [{"name": "glob", "arguments": {"pattern": "*.md"}}]}
 LONG_REPLY = {"fault": "endless", "text": " ".join(str(number) for number in range(20_000))}
@@ -173,6 +174,58 @@ async def test_the_next_turn_goes_without_the_draft_where_that_is_wanted(managed
     assert cause.startswith("the server goes on without the draft, with an empty prompt cache")
     assert extends(["one", "two"], [event.text for event in talk.of("user_message")])
     assert not managed.servers()
+
+
+async def test_drafts_become_shorter_first_and_are_given_up_where_that_does_not_help(
+    managed: Managed, homes: Path
+):
+    managed.profile(LONG_DRAFTS)
+    managed.fallback = "plain"
+    managed.script(TRIAL, *[SLOW_REPLY] * 5)
+    async with managed.talking() as talk:
+        await drafting_badly(managed, talk, homes)
+        managed.script(TRIAL, *[SLOW_REPLY] * 5)
+        for text in ("four", "five", "six"):
+            await talk.turn(text)
+        [shorter] = managed.servers()
+        panel = await talk.session.command("server", {})
+        managed.script(TRIAL, *[SLOW_REPLY] * 9)
+        for text in ("seven", "eight", "nine", "ten"):
+            await talk.turn(text)
+        [plain] = managed.servers()
+    assert (shorter["draft_limit"], shorter["speculation"], shorter["degraded"]) == (1, "draft", False)
+    assert panel.speculation == "draft, at most 1 at once"
+    assert (plain["draft_limit"], plain["speculation"], plain["degraded"]) == (0, "none", True)
+    causes = [event.cause.partition(", with")[0] for event in talk.of("prefix_broken")]
+    assert causes == [
+        "the server drafts at most 1 token at once",
+        "the server goes on without the draft",
+    ]
+    remedies = [event.text.rpartition("; ")[2] for event in talk.of("notice") if "slower" in event.text]
+    assert remedies == [
+        "from the next turn on it drafts at most 1 token at once",
+        "from the next turn on it goes without the draft",
+    ]
+    assert not managed.servers()
+
+
+async def test_a_server_that_does_not_come_up_with_shorter_drafts_is_not_tried_again(
+    managed: Managed, homes: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FAILS_WITH_DRAFTS_OF", "1")
+    managed.profile(LONG_DRAFTS)
+    managed.fallback = "plain"
+    managed.script(TRIAL, *[SLOW_REPLY] * 5)
+    async with managed.talking() as talk:
+        await drafting_badly(managed, talk, homes)
+        managed.script(TRIAL, *[SLOW_REPLY] * 9)
+        for text in ("four", "five", "six", "seven"):
+            assert (await talk.turn(text)).reason == "done"
+        [kept] = managed.servers()
+    assert (kept["draft_limit"], kept["degraded"]) == (0, False)
+    [cause] = [event.cause for event in talk.of("prefix_broken")]
+    assert cause.startswith("the server with drafts of 1 failed: ")
+    assert len([event for event in talk.of("notice") if "slower" in event.text]) == 1
 
 
 async def drafting_badly(managed: Managed, talk: Talk, homes: Path) -> None:

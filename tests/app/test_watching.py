@@ -12,6 +12,7 @@ from agent.bench.baseline import FILE_NAME, Baseline, store_baseline
 from agent.config.model import Server, Settings
 from agent.core.events import Notice, StepFinished
 from agent.core.stats import StepStats
+from agent.server.caps import Capabilities
 from agent.server.profile import ModelFile, Profile, Speculation
 from agent.server.record import Endpoint
 
@@ -37,7 +38,10 @@ class Loaded:
 
 def serving(kind: Any = "ngram-simple", fallback: Any = "notice", file: str = "x.gguf") -> Serving:
     profile = Profile(
-        name="mine", target=ModelFile(file=file), speculation=Speculation.model_validate({"kind": kind})
+        name="mine",
+        target=ModelFile(file=file),
+        draft=ModelFile(file="draft.gguf") if kind == "draft" else None,
+        speculation=Speculation.model_validate({"kind": kind}),
     )
     settings = Settings(server=Server(fallback=fallback))
     return Serving(profile, cast("Any", Loaded(settings)), "f")
@@ -74,7 +78,66 @@ def test_draft_without_a_model_cannot_be_left_out_by_a_fallback():
     guard = guard_for(serving(fallback="plain"), OURS, lambda _: Measured())
     for _ in range(3):
         guard.observe(SLOW)
-    assert not guard.wants_plain
+    assert not guard.wants_change
+
+
+class SamplingModel:
+    """Notes what it is told to send from now on."""
+
+    def __init__(self) -> None:
+        self.sampling: dict[str, object] = {}
+
+    def change_sampling(self, **values: object) -> None:
+        self.sampling.update(values)
+
+
+class BeeServing(Serving):
+    """A server whose binary is one of BeeLlama's before 0.4."""
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            dialect="bee-0.3", source="llama-server", version="", switches=frozenset(), valued=frozenset()
+        )
+
+
+async def test_server_that_takes_the_length_of_drafts_with_a_request_is_not_started_again():
+    given = serving("draft", fallback="plain")
+    profile = given.profile.model_copy(update={"engine": "llama-server"})
+    guard = guard_for(BeeServing(profile, given.loaded, "f"), OURS, lambda _: Measured())
+    model = SamplingModel()
+    first = [notice.text for _ in range(3) if (notice := guard.observe(SLOW))]
+    change = await guard.change(OURS, model, lambda _: None)
+
+    assert change is not None
+    assert model.sampling == {"speculative.n_max": 1}
+    assert change.endpoint is None
+    assert change.event == Notice(text="the server drafts at most 1 token at once")
+    assert [text.rpartition("; ")[2] for text in first] == [
+        "from the next turn on it drafts at most 1 token at once"
+    ]
+    second = [notice.text for _ in range(5) if (notice := guard.observe(SLOW))]
+    assert [text.rpartition("; ")[2] for text in second] == [
+        "from the next turn on it goes without the draft"
+    ]
+    assert guard.wants_change
+
+
+def test_shorter_drafts_have_to_be_as_good_as_whole_ones_were():
+    asked: list[str | None] = []
+
+    def stored(endpoint: Endpoint) -> None:
+        asked.append(endpoint.fingerprint)
+
+    given = serving("draft", fallback="plain")
+    shorter = replace(given, fingerprint="whole").with_drafts_of(2).with_drafts_of(1)
+    guard_for(shorter, replace(OURS, fingerprint="short"), stored)
+    assert asked == ["whole"]
+    assert (shorter.profile.speculation.n_max, shorter.draft_limit) == (1, 1)
+
+
+def test_draft_that_was_kept_because_nothing_else_came_up_is_not_watched():
+    kept = replace(serving("draft", fallback="plain"), keeps_draft=True)
+    assert told(kept, OURS) == []
 
 
 def test_profile_with_the_same_model_and_no_draft_is_the_remedy():

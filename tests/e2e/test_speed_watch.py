@@ -1,4 +1,6 @@
-"""A session that drafting makes slower than it was measured is told so once, or goes on without the draft."""
+"""A session that drafting makes slower than it was measured is told so once, or goes on with shorter drafts,
+and without if those do not help.
+"""
 
 import contextlib
 import json
@@ -106,19 +108,37 @@ def test_slow_session_is_told_once_with_the_remedy(slow: Place):
     assert len(server_records(slow)) == 1
 
 
-def test_next_attempt_goes_without_the_draft_where_that_is_wanted(slow: Place):
+def test_next_attempt_has_shorter_drafts_where_that_is_wanted(slow: Place):
     slow.variables["AGENT_SERVER_FALLBACK"] = "plain"
     [before] = server_records(slow)
     use_script(slow, write("done.txt"), FINISH)  # for the server that is to come
     done = run(slow, "-p", "Write", "--check", "test -f done.txt", "--output", "jsonl")
 
     assert (done.code, done.result["files_changed"]) == (0, ["done.txt"])
-    assert [text for text in texts(done) if text.endswith("from the next turn on it goes without the draft")]
-    [cost] = [record["cause"] for record in done.records if "goes on without" in record.get("cause", "")]
-    assert cost.startswith("the server goes on without the draft, with an empty prompt cache (")
+    remedies = [text.rpartition("; ")[2] for text in texts(done) if "slower" in text]
+    assert remedies == ["from the next turn on it drafts at most 1 token at once"]
+    [cost] = [record["cause"] for record in done.records if "drafts at most" in record.get("cause", "")]
+    assert cost.startswith("the server drafts at most 1 token at once, with an empty prompt cache (")
     [after] = server_records(slow)
     assert after["fingerprint"] != before["fingerprint"]
     assert after["pid"] != before["pid"]
+    assert (after["draft_limit"], after["degraded"]) == (1, False)
+
+
+def test_third_attempt_goes_without_the_draft_where_shorter_ones_did_not_help(slow: Place):
+    slow.variables["AGENT_SERVER_FALLBACK"] = "plain"
+    slow.profile("mine", PROFILE.replace("attempts = 2", "attempts = 3"))
+    use_script(slow, *[write(f"{number}.txt") for number in range(9)])
+    done = run(slow, "-p", "Write", "--check", "test -f done.txt", "--output", "jsonl")
+
+    assert done.code == 1
+    causes = [record.get("cause", "") for record in done.records if record["type"] == "prefix_broken"]
+    assert [cause.partition(",")[0] for cause in causes if cause.startswith("the server")] == [
+        "the server drafts at most 1 token at once",
+        "the server goes on without the draft",
+    ]
+    [after] = server_records(slow)
+    assert (after["speculation"], after["draft_limit"], after["degraded"]) == ("none", 0, True)
 
 
 def test_damaged_baseline_is_no_baseline(slow: Place):
