@@ -30,7 +30,11 @@ def options_for(request: ApprovalRequest) -> list[PermissionOption]:
 
 
 def card_for(request: ApprovalRequest, card_id: str, workspace: Path) -> ToolCallUpdate:
-    """The call that is asked about, with its parsed commands or its diff."""
+    """The call that is asked about, with its parsed commands or its diff.
+
+    For editors that judge calls themselves `_meta.agent` has the commands one by one: as the arguments have
+    them they are a line of a shell's.
+    """
     places = cards.changed_places(request.diffs, workspace)
     return ToolCallUpdate(
         tool_call_id=card_id,
@@ -40,6 +44,7 @@ def card_for(request: ApprovalRequest, card_id: str, workspace: Path) -> ToolCal
         content=cards.question_content(request, workspace),
         locations=places or cards.locations_of(request.arguments, workspace),
         raw_input=dict(request.arguments),
+        field_meta={"agent": {"tool": request.tool, "commands": list(request.commands)}},
     )
 
 

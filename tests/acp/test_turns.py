@@ -70,6 +70,8 @@ async def test_a_question_shows_the_parsed_commands_and_takes_once_and_no(use: S
         shown = [part.content.text for part in first.call.content or () if part.type == "content"]
         assert "touch one" in shown[-1]
         assert "touch two" in shown[-1]
+        told = (first.call.field_meta or {})["agent"]
+        assert (told["tool"], told["commands"][0]) == ("shell", "touch one")
         assert (first.call.kind, first.call.raw_input) == (
             "execute",
             {"command": "touch one && timeout 5 touch two"},

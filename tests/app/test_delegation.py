@@ -95,6 +95,17 @@ async def test_refused_edit_is_in_the_report(scripted_server: StartServer, work:
     assert len(result_of(talk).refused) == 1
 
 
+async def test_a_hook_blocks_what_a_sub_agent_does_too(scripted_server: StartServer, work: Path):
+    server = scripted_server(EDIT, call("write", path="a.txt", content="new\n"), "I could not.", "Done.")
+    block = {"command": "echo 'not that file' >&2; exit 2", "tools": ["write"]}
+    hooks = {"before_tool": (block,)}
+    async with talking(work, server, subagents="on", mode="accept-edits", hooks=hooks) as talk:
+        await talk.turn("Go")
+    assert not (work / "a.txt").exists()
+    assert "not that file" in server.chats[2].body["messages"][-1]["content"]
+    assert len(result_of(talk).refused) == 1
+
+
 async def test_plan_mode_lets_no_sub_agent_edit(scripted_server: StartServer, work: Path):
     server = scripted_server(EDIT, "Then not.")
     async with talking(work, server, subagents="on", mode="plan") as talk:
