@@ -1,4 +1,4 @@
-"""The skills of the program: what each costs when it is read, and whether it names commands that are there."""
+"""The skills of the program: what each costs when it is read, and that the commands it names are there."""
 
 import re
 from argparse import PARSER, ArgumentParser
