@@ -70,6 +70,7 @@ Part = Literal["weights", "kv", "recurrent", "draft weights", "draft kv", "compu
 class ServerSettings:
     """What the need depends on. `context` is for one slot; `gpu_layers` counts the output as one.
 
+    `cpu_moe_layers`: so many layers, from the first one, keep their experts in RAM.
     `draft_window`: tokens that the draft model keeps, None = as many as the target (upstream).
     `logits_of_whole_batch`: older engines reserve the output for each token of a batch.
     """
@@ -85,6 +86,7 @@ class ServerSettings:
     draft_kv_type_v: str = "f16"
     flash_attention: bool = True
     gpu_layers: int = 0
+    cpu_moe_layers: int = 0
     speculation: str = "none"
     n_max: int = 3
     cache_ram_bytes: int = 0
@@ -198,22 +200,30 @@ def compute_bytes(shape: ModelShape, settings: ServerSettings, *, outputs: int, 
 
 
 def _weight_rows(target: ModelShape, draft: ModelShape | None, settings: ServerSettings) -> list[Row]:
-    rows = [Row("weights", "target weights", *_placed_weights(target, settings.gpu_layers))]
+    rows = [
+        Row(
+            "weights",
+            "target weights",
+            *_placed_weights(target, settings.gpu_layers, settings.cpu_moe_layers),
+        )
+    ]
     if draft is not None:
         placed = _placed_weights(draft, layers_of(draft) if settings.gpu_layers else 0)
         rows.append(Row("draft weights", "draft weights", *placed))
     return rows
 
 
-def _placed_weights(shape: ModelShape, gpu_layers: int) -> tuple[int, int]:
+def _placed_weights(shape: ModelShape, gpu_layers: int, cpu_moe_layers: int = 0) -> tuple[int, int]:
     """Bytes on the GPU and in RAM. The embedding is always looked up in RAM."""
     weights = shape.weights
     layers = min(gpu_layers, layers_of(shape))
     if not layers:
         return 0, weights.total
     output = weights.others + (weights.embedding if weights.tied else 0)
-    on_gpu = output + sum(weights.layers[len(weights.layers) - (layers - 1) :])
-    in_ram = weights.embedding + sum(weights.layers[: len(weights.layers) - (layers - 1)])
+    first = len(weights.layers) - (layers - 1)
+    experts = sum(weights.experts[first:cpu_moe_layers])
+    on_gpu = output + sum(weights.layers[first:]) - experts
+    in_ram = weights.embedding + sum(weights.layers[:first]) + experts
     return on_gpu, in_ram
 
 

@@ -25,6 +25,7 @@ from agent.server.profile import ModelFile, Profile
 Verdict = Literal["fits", "tight", "partly", "too big"]
 
 _TIGHT_SHARE = 0.05
+_EVERY_LAYER = 10_000
 _ENGINE_N_MAX = 3
 _DFLASH_N_MAX = 15
 _BEE_WINDOW = 512
@@ -131,6 +132,7 @@ def settings_of(profile: Profile, draft: ModelShape | None = None) -> ServerSett
         kv_type_k=profile.kv_type_k,
         kv_type_v=profile.kv_type_v,
         flash_attention=profile.flash_attention != "off",
+        cpu_moe_layers=_EVERY_LAYER if profile.cpu_moe_layers == "all" else profile.cpu_moe_layers or 0,
         speculation=speculation.kind,
         n_max=usual if speculation.n_max is None else speculation.n_max,
         draft_kv_type_k=speculation.draft_kv_type_k or "f16",

@@ -27,8 +27,17 @@ class Budget:
 
     def left(self, need: Estimate) -> int:
         """What would be left where it is scarcest, below zero when it does not fit."""
-        in_ram = need.ram + (need.gpu if self.unified else 0)
+        in_ram = self._in_ram(need)
         return min(self.gpu - need.gpu, self.ram - in_ram) if need.gpu else self.ram - in_ram
+
+    def saved(self, before: Estimate, after: Estimate) -> int:
+        """How much less is needed where it was scarcest before."""
+        if before.gpu and self.gpu - before.gpu <= self.ram - self._in_ram(before):
+            return before.gpu - after.gpu
+        return self._in_ram(before) - self._in_ram(after)
+
+    def _in_ram(self, need: Estimate) -> int:
+        return need.ram + (need.gpu if self.unified else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +54,18 @@ def suggest(
     target: ModelShape, draft: ModelShape | None, settings: ServerSettings, budget: Budget
 ) -> tuple[Suggestion, ...]:
     """Every single change that saves something; if none is enough, what several together do."""
-    before = budget.left(estimate(target, draft, settings))
-    found = []
-    for cost, changed in _changes(target, draft, settings, budget):
-        kept = draft if changed.drafts else None
-        left = budget.left(estimate(target, kept, changed))
-        found.append(Suggestion(described(settings, changed), left - before, left >= 0, cost))
-    if before < 0 and not any(one.fits for one in found):
+    before = estimate(target, draft, settings)
+
+    def suggestion(changed: ServerSettings, cost: str) -> Suggestion:
+        after = estimate(target, draft if changed.drafts else None, changed)
+        saves, fits = budget.saved(before, after), budget.left(after) >= 0
+        return Suggestion(described(settings, changed), saves, fits, cost)
+
+    found = [suggestion(changed, cost) for cost, changed in _changes(target, draft, settings, budget)]
+    if budget.left(before) < 0 and not any(one.fits for one in found):
         changed = _together(target, draft, settings, budget)
         if changed is not None:
-            left = budget.left(estimate(target, draft, changed))
-            text = described(settings, changed)
-            found.append(Suggestion(text, left - before, left >= 0, "all of it together"))
+            found.append(suggestion(changed, "all of it together"))
     return tuple(one for one in found if one.saves > 0)
 
 

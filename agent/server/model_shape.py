@@ -4,6 +4,7 @@ The rules for what each architecture keeps are llama.cpp's (`src/llama-hparams.c
 the numbers that follow from them were compared with what the engine reports, see `agent.server.fit`.
 """
 
+import re
 from dataclasses import dataclass
 
 from agent.server.drafter import block_size, read_layers
@@ -26,6 +27,8 @@ _LLAMA4_WINDOW = 8192
 _HYBRID_INTERVAL = {"qwen3next": 4, "qwen35": 4, "qwen35moe": 4}
 """Every n-th layer has attention, the others a recurrent state; `full_attention_interval` may differ."""
 _EMBEDDING, _OUTPUT = "token_embd.weight", "output.weight"
+_EXPERTS = re.compile(r"\.ffn_(up|down|gate|gate_up)_(ch)?exps\.")
+"""What `--cpu-moe` and `--n-cpu-moe` keep in RAM, by llama.cpp's common/common.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,15 @@ class Widths:
 class Weights:
     """Bytes of tensors: of the embedding, of each layer, and of all others (the output among them).
 
-    `tied` says that the embedding serves as the output too, so that a GPU needs a copy of it.
+    `tied` says that the embedding serves as the output too, so that a GPU needs a copy of it. `experts` is
+    the part of each layer that its experts take.
     """
 
     embedding: int
     layers: tuple[int, ...]
     others: int
     tied: bool
+    experts: tuple[int, ...] = ()
 
     @property
     def total(self) -> int:
@@ -229,16 +234,17 @@ def _vocabulary(header: GgufHeader) -> int:
 
 
 def _weights(header: GgufHeader) -> Weights:
-    layers = [0] * header.block_count
+    layers, experts = [0] * header.block_count, [0] * header.block_count
     embedding = others = 0
     tied = True
     for tensor in header.tensors:
         number = tensor.name.removeprefix("blk.").partition(".")[0]
         if tensor.name.startswith("blk.") and number.isdecimal() and int(number) < len(layers):
             layers[int(number)] += tensor.bytes
+            experts[int(number)] += tensor.bytes if _EXPERTS.search(tensor.name) else 0
         elif tensor.name == _EMBEDDING:
             embedding += tensor.bytes
         else:
             others += tensor.bytes
         tied = tied and tensor.name != _OUTPUT
-    return Weights(embedding, tuple(layers), others, tied and embedding > 0)
+    return Weights(embedding, tuple(layers), others, tied and embedding > 0, tuple(experts))

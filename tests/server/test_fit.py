@@ -123,6 +123,28 @@ def test_layers_on_the_gpu_take_their_part_of_weights_and_cache_along(dense: Mod
     assert weights.ram == dense.weights.embedding
 
 
+def test_experts_that_stay_in_ram_are_counted_there(tmp_path: Path):
+    model = gguf_models.mixture(
+        tmp_path / "m.gguf", layers=4, width=256, expert=128, experts=8, used=2, vocabulary=512
+    )
+    shape = shape_of(read_header(model))
+    experts = shape.weights.experts
+    assert len(experts) == 4
+    assert 0 < sum(experts) < sum(shape.weights.layers)
+    all_on_gpu = ServerSettings(context=4096, gpu_layers=layers_of(shape))
+    before = estimate(shape, None, all_on_gpu)
+    for count in (2, 10_000):
+        after = estimate(shape, None, replace(all_on_gpu, cpu_moe_layers=count))
+        moved = sum(experts[:count])
+        assert (before.gpu - after.gpu, after.ram - before.ram) == (moved, moved)
+
+
+@pytest.mark.parametrize(("said", "counted"), [("all", 10_000), (3, 3), (None, 0)])
+def test_layers_whose_experts_stay_in_ram_reach_the_estimate(said: Any, counted: int):
+    table = {"name": "p", "engine": "llama-server", "target": {"file": "m.gguf"}, "cpu_moe_layers": said}
+    assert settings_of(Profile.model_validate(table)).cpu_moe_layers == counted
+
+
 def test_an_embedding_that_is_the_output_too_is_on_both_sides(tmp_path: Path):
     path = gguf_models.gemma3(tmp_path / "tied.gguf", layers=2, width=256, inner=512, vocabulary=320)
     shape = shape_of(read_header(path))
@@ -178,6 +200,14 @@ def test_every_suggestion_saves_what_it_says(dense: ModelShape):
     assert found["slots = 1"].fits
     assert not found["ubatch = 256"].fits
     assert any(change.startswith("gpu_layers = ") for change in found)
+
+
+def test_what_leaves_the_gpu_saves_what_it_took_there(dense: ModelShape):
+    settings = ServerSettings(context=32768, gpu_layers=layers_of(dense))
+    need = estimate(dense, None, settings)
+    found = suggest(dense, None, settings, Budget(10 * MIB, 64 * GIB))
+    [off] = [one for one in found if one.change == "gpu_layers = 0"]
+    assert (off.saves, off.fits) == (need.gpu, True)
 
 
 def test_smaller_types_than_the_present_ones_are_suggested_only(dense: ModelShape):
