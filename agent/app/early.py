@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import AgentError
+from agent.core.file_times import last_change
 from agent.resources import runtime_folder, state_folder
 from agent.server.record import Record, read_record, record_file, write_private
 from agent.server.slot_reading import Progress, Read, Reading, last_task, look_at_slots
@@ -85,7 +87,8 @@ def write_note(path: Path, note: HeadNote) -> None:
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(path, json.dumps(asdict(note)))
-        old = sorted(path.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)[:-_MOST_NOTES]
+        now = time.time()
+        old = sorted(path.parent.glob("*.json"), key=lambda one: last_change(one, now))[:-_MOST_NOTES]
         for one in old:
             one.unlink(missing_ok=True)
 

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.core.file_times import last_change
 from agent.core.private_folder import make_private_folder
 from agent.server import probe
 from agent.server.loopback import request_json
@@ -96,11 +97,12 @@ def states_in(folder: Path) -> list[StoredState]:
     if not folder.is_dir():
         return []
     found: list[tuple[float, StoredState]] = []
+    now = time.time()
     notes = {path.stem for path in folder.glob(f"*{_NOTE}")}
     for path in folder.glob(f"*{_STATE}"):
         state = _read_note(folder, path.stem) if path.stem in notes else None
         if state is not None and _is_whole(folder, state):
-            found.append((path.stat().st_mtime, state))
+            found.append((last_change(path, now), state))
         elif state is not None or path.stem in notes or _is_old(path):
             delete(folder, path.stem)
     for name in notes:
@@ -183,8 +185,9 @@ def all_states(states: Path) -> Iterator[tuple[Path, StoredState]]:
 
 def prune(states: Path, limit: int) -> int:
     """Deletes what was used longest ago until at most `limit` bytes are left; returns how many are."""
+    now = time.time()
     found = [
-        ((folder / f"{state.name}{_STATE}").stat().st_mtime, folder, state)
+        (last_change(folder / f"{state.name}{_STATE}", now), folder, state)
         for folder, state in all_states(states)
     ]
     total = 0

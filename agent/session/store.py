@@ -280,7 +280,7 @@ def _make_folder(parent: Path, now: datetime) -> tuple[datetime, Path]:
     newest = max(session_names(parent), default="")
     moment = now
     if newest and _id_time(moment) <= newest[:19]:
-        moment = _time_of(newest, now) + timedelta(milliseconds=1)
+        moment = _after(_time_of(newest, now))
     while True:
         folder = parent / f"{_id_time(moment)}-{random_source.token_hex(3)}"
         try:
@@ -288,6 +288,14 @@ def _make_folder(parent: Path, now: datetime) -> tuple[datetime, Path]:
         except FileExistsError:
             continue
         return now, folder
+
+
+def _after(moment: datetime) -> datetime:
+    """A millisecond later. There is nothing later than the year 9999, which a broken clock may have shown."""
+    try:
+        return moment + timedelta(milliseconds=1)
+    except OverflowError:
+        return moment
 
 
 def _id_time(moment: datetime) -> str:

@@ -158,6 +158,16 @@ def test_what_was_used_longest_ago_goes_first(record: Record, folder: Path, worl
     assert [state.name for state in slot_states.states_in(folder)] == ["new", "middle"]
 
 
+def test_what_is_from_before_the_clock_was_set_back_does_not_keep_out_what_is_new(
+    record: Record, folder: Path, world: SlotWorld
+):
+    saved(record, folder, "of-the-future")
+    size = saved(record, folder, "new").size
+    os.utime(folder / "of-the-future.bin", (4e9, 4e9))
+    assert slot_states.prune(folder.parent, size) == size
+    assert [state.name for state in slot_states.states_in(folder)] == ["new"]
+
+
 def test_using_a_state_makes_it_young(record: Record, folder: Path, world: SlotWorld):
     used, _ = saved(record, folder, "used"), saved(record, folder, "unused")
     for name, age in (("used", 900), ("unused", 100)):

@@ -87,6 +87,24 @@ def test_ids_sort_by_start_even_when_the_clock_goes_back(tmp_path: Path) -> None
     assert all(is_session_id(name) for name in ids)
 
 
+def test_pruning_after_the_clock_was_set_back_removes_what_was_begun_first(tmp_path: Path) -> None:
+    moments = [NOON, NOON + timedelta(days=400), NOON, NOON - timedelta(days=30), NOON]
+    ids = []
+    for moment in moments:
+        with SessionStore.create(tmp_path, tmp_path, machine=Machine(now=lambda now=moment: now)) as store:
+            ids.append(store.id)
+    assert prune(tmp_path, tmp_path, most_sessions=2, always_kept=1) == ids[:3][::-1]
+    assert [folder.name for folder in session_folders(tmp_path, tmp_path)] == ids[:2:-1]
+
+
+def test_sessions_go_on_after_a_clock_that_showed_the_end_of_time(tmp_path: Path) -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    for moment in (last, last, NOON):
+        with SessionStore.create(tmp_path, tmp_path, machine=Machine(now=lambda now=moment: now)) as store:
+            assert load(store.path)[0]["started"] == moment.isoformat(timespec="milliseconds")
+    assert len(session_folders(tmp_path, tmp_path)) == 3
+
+
 def test_processes_that_start_together_do_not_share_a_session(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CREATOR, str(tmp_path / "state"), str(tmp_path)]
     writers = [subprocess.Popen(command) for _ in range(3)]

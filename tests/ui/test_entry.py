@@ -1,5 +1,6 @@
 """What stands behind the input field."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,14 @@ def test_the_draft_of_a_program_that_died_comes_back_once(tmp_path: Path):
         Draft("half a tho", {"[paste 1: 9 lines]": "x"}),
         None,
     ]
+
+
+def test_a_draft_from_before_the_clock_was_set_back_is_the_oldest(tmp_path: Path):
+    for number, text in enumerate(("older", "newer")):
+        DraftFile(tmp_path, 111 + number).save(Draft(text, {}))
+    os.utime(tmp_path / "draft-111.json", (4e9, 4e9))
+    mine = DraftFile(tmp_path, 222, alive=lambda _: False)
+    assert [mine.take_abandoned(), mine.take_abandoned()] == [Draft("newer", {}), Draft("older", {})]
 
 
 def test_the_draft_of_a_program_that_runs_is_left_to_it(tmp_path: Path):

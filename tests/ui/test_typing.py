@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual import events
@@ -29,6 +31,30 @@ async def test_keys_that_come_in_one_burst_keep_their_order():
         await rest(pilot)
         assert rig.handle.prompts == ["ac"]
         assert rig.app.prompt.text == "ed"
+
+
+async def test_keys_are_handled_while_the_files_of_a_huge_repository_are_listed():
+    listing, go = asyncio.Event(), asyncio.Event()
+
+    async def list_files(_arguments: Mapping[str, Any]) -> list[str]:
+        listing.set()
+        await go.wait()
+        return ["src/app.py", "src/other.py"]
+
+    rig = Rig(options={"services": {"files": list_files}})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("@", "o", "t")
+        await asyncio.wait_for(listing.wait(), 30)
+        await pilot.press("x", "backspace", "h", "left", "right", "e", "r")
+        assert rig.app.prompt.text == "@other"
+        assert not rig.app.menu.display
+        go.set()
+        await rest(pilot)
+        assert rig.app.menu.display
+        await pilot.press("enter", "enter")
+        await rest(pilot)
+        assert rig.handle.prompts == ["@src/other.py "]
 
 
 @pytest.mark.parametrize("key", ["ctrl+j", "shift+enter"])
@@ -102,9 +128,8 @@ class EmptiesItsQueue(FakeHandle):
 
     async def close(self) -> None:
         self.take_back_queued()
-        while not self._events.empty():
+        for _ in range(10):
             await asyncio.sleep(0)
-        await asyncio.sleep(0)
         await super().close()
 
 

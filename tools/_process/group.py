@@ -42,7 +42,7 @@ async def end_group(process: "Process", mark: str = "") -> None:
 def end_all(leaders: Iterable[int], mark: str) -> None:
     """Ends groups and marked processes at once: politely, after half of the grace by force.
 
-    What is killed takes a moment until it is gone, longer on a busy machine. That is waited for as long again.
+    What is killed takes a moment to be gone, longer on a busy machine. That is waited for as long again.
     """
     leaders = tuple(leaders)
     for number in (signal.SIGTERM, signal.SIGKILL):

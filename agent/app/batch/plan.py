@@ -4,9 +4,10 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.app.batch.record import BatchRecord, TaskEntry, new_id
+from agent.app.batch.record import BatchRecord, TaskEntry, known_ids, new_id
 from agent.app.headless import task_with_settings
 from agent.app.request import RunRequest, resolve_directory
 from agent.core.errors import UsageError
@@ -40,7 +41,7 @@ async def plan_batch(request: RunRequest, sources: Sequence[str], jobs: int) -> 
     paths = _distinct(sources)
     for path in paths:
         task_with_settings(replace(request, task=str(path), branch=None), directory)
-    batch_id = new_id()
+    batch_id = new_id(datetime.now(UTC), known_ids())
     names = unique_names([path.stem for path in paths])
     branches = _branches(state.root, request.branch, batch_id, names)
     record = BatchRecord(

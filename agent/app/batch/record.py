@@ -6,8 +6,9 @@ files lie beside it: going on does not depend on what became of the originals.
 
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ TaskState = Literal["waiting", "running", "done", "not_done", "interrupted"]
 FORMAT = 1
 RECORD_NAME = "batch.json"
 LAST = "last"
+_ID_TIME = "%Y%m%d-%H%M%S"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,9 +91,29 @@ def batches_folder() -> Path:
     return state_folder() / "batches"
 
 
-def new_id() -> str:
-    """Sorts by time; the random end keeps two that begin in the same second apart."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+def new_id(now: datetime, known: Iterable[str]) -> str:
+    """Sorts by time, and after all that are known, also when the clock was set back.
+
+    The random end keeps two apart that begin in the same second.
+    """
+    stamp = f"{now.astimezone(UTC):{_ID_TIME}}"
+    newest = max(known, default="").rpartition("-")[0]
+    if stamp <= newest:
+        stamp = _second_after(newest) or stamp
+    return f"{stamp}-{secrets.token_hex(2)}"
+
+
+def known_ids() -> list[str]:
+    """Those of all batches, oldest first."""
+    return sorted(path.parent.name for path in batches_folder().glob(f"*/{RECORD_NAME}"))
+
+
+def _second_after(stamp: str) -> str:
+    """Empty where that is no time, or there is none after it."""
+    try:
+        return f"{datetime.strptime(stamp, _ID_TIME) + timedelta(seconds=1):{_ID_TIME}}"
+    except (ValueError, OverflowError):
+        return ""
 
 
 def load_batch(asked: str) -> BatchRecord:
@@ -101,7 +123,7 @@ def load_batch(asked: str) -> BatchRecord:
         UsageError: there is none, or its record is damaged.
     """
     folder = batches_folder()
-    known = sorted(path.parent.name for path in folder.glob(f"*/{RECORD_NAME}"))
+    known = known_ids()
     found = known[-1:] if asked == LAST else [name for name in known if name == asked]
     if not found:
         newest = f"the newest is {known[-1]}" if known else "none was begun yet"

@@ -2,10 +2,12 @@
 
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.core.file_times import last_change
 from agent.ui.entry.files import write_private
 
 
@@ -55,8 +57,9 @@ class DraftFile:
         """The newest draft of a program that ended without sending or dropping it; its file is removed."""
         if self._folder is None:
             return None
+        now = time.time()
         try:
-            files = sorted(self._folder.glob("draft-*.json"), key=lambda path: path.stat().st_mtime)
+            files = sorted(self._folder.glob("draft-*.json"), key=lambda path: last_change(path, now))
         except OSError:
             return None
         for path in reversed(files):
