@@ -38,8 +38,9 @@ def shortage(plan: LaunchPlan, look: Look = detect_hardware) -> Shortage | None:
         return None  # they may say where parts of the model go, of which the estimate knows nothing
     try:
         report = _report(plan, look(plan.model_path.parent))
-    except AgentError:
-        return None  # the server itself says best what is wrong with a file
+    except (AgentError, ArithmeticError, LookupError, TypeError, ValueError):
+        # The server itself says best what is wrong with a file, and it may know more kinds than this program.
+        return None
     if report.need.gpu > report.budget.gpu:
         return None if profile.gpu_layers == "auto" else _on_the_gpu(report)
     in_ram = report.need.ram + (report.need.gpu if report.budget.unified else 0)

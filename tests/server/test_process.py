@@ -112,7 +112,7 @@ async def test_server_killed_while_loading_fails_at_once(plan: MakePlan):
 
 async def test_server_that_never_becomes_healthy_is_given_up_and_stopped(plan: MakePlan, tmp_path: Path):
     with pytest.raises(ServerError, match="was not ready after"):
-        await ensure_running(plan("--never-healthy", start_seconds=0.5))
+        await ensure_running(plan("--never-healthy", start_seconds=3.0))
     (pid,) = starts(tmp_path)
     assert process_identity(pid) is None
 
