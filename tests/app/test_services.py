@@ -95,7 +95,7 @@ async def test_a_persons_command_runs_before_the_server_is_up(scripted_server: S
         await talk.turn("Hi")
     assert [one["role"] for one in messages_of(server)[0]] == ["system", "user"]
     told = messages_of(server)[0][1]["content"]
-    assert "early\nexit code 0\n\n" in told
+    assert "early\nexit code 0\n```\n\n" in told
     assert told.endswith("Hi")
 
 
