@@ -29,6 +29,7 @@ class _Place:
     starts: int = 0
     failure: AgentError | None = None
     is_off: bool = False
+    reported: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +244,11 @@ class Pool:
 
     async def _remember(self, spec: ServerSpec, connection: Connection) -> None:
         offer = connection.offer
+        place = self._places[spec.name]
         for problem in offer.problems:
-            self._report(f"the MCP server {spec.name}: {problem}")
+            if problem not in place.reported:
+                place.reported.add(problem)
+                self._report(f"the MCP server {spec.name}: {problem}")
         known = await asyncio.to_thread(self._known.offer, spec)
         if known is None or replace(known, problems=offer.problems) != offer:
             await asyncio.to_thread(self._known.remember, spec, offer.tools, offer.prompts, offer.resources)

@@ -1,7 +1,8 @@
 """Single requests to a connected server, with a time limit and errors that people understand.
 
-A request can come back unanswered because the server needs something first (the 2026-07-28 revision); that
-is answered with what the connection answers such questions with, and the request is made again.
+A request can come back unanswered because the server needs something first (in the 2026-07-28 revision, and
+in the one before by error -32042, with addresses to open); that is answered with what the connection answers
+such questions with, and the request is made again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -142,11 +143,17 @@ class Requests:
     async def _rounds(self, client: Any, ask: Callable[..., Awaitable[Any]], clock: CallClock) -> Any:
         import anyio
         import mcp_types
+        from mcp.shared.exceptions import MCPError
 
         responses: Any = None
         state: str | None = None
         for number in range(MOST_ROUNDS):
-            result = await ask(clock, responses, state)
+            try:
+                result = await ask(clock, responses, state)
+            except MCPError as error:
+                if not await self._opened(client, error):
+                    raise
+                continue
             if not isinstance(result, mcp_types.InputRequiredResult):
                 return result
             if not result.input_requests:
@@ -167,3 +174,23 @@ class Requests:
                 raise AgentError(f"{self.name} wants what it does not get: {one_line(answer.message, 200)}")
             found[key] = answer
         return found or None
+
+    async def _opened(self, client: Any, error: Any) -> bool:
+        """Whether a person has opened all addresses that the server names in refusing the request."""
+        import mcp_types
+        from mcp.client.session import ClientRequestContext
+
+        data = error.data if error.code == mcp_types.URL_ELICITATION_REQUIRED else None
+        wanted = data.get("elicitations") if isinstance(data, Mapping) else None
+        if not isinstance(wanted, list) or not 0 < len(wanted) <= MOST_ROUNDS:
+            return False
+        for item in wanted:
+            params = mcp_types.ElicitRequestURLParams.model_validate(item)
+            context = ClientRequestContext(
+                session=client.session, request_id=params.elicitation_id or "refused"
+            )
+            request = mcp_types.ElicitRequest(params=params)
+            answer = await client.session.dispatch_input_request(context, request)
+            if not isinstance(answer, mcp_types.ElicitResult) or answer.action != "accept":
+                return False
+        return True

@@ -24,7 +24,8 @@ A file named by $STARTED is made at the start.
 The tools `echo`, `fail`, `crash`, `hang`, `huge`, `endless-line`, `flood`, `progress`, `mixed`, `structured`,
 `not-a-result`, `environment` do what their names say; all but the first are there with the habit `acts`. So
 are `ask`, `ask-url`, `ask-nonsense` (a question for the person), `sample` (for the model), `roots`, and
-`cancelled`, which tells how many calls were taken back.
+`cancelled`, which tells how many calls were taken back. `visit-first` and `visit-nonsense` want an address
+opened before, and work the second time.
 """
 
 import json
@@ -41,6 +42,7 @@ TEXT = {"type": "object", "properties": {"text": {"type": "string", "minLength":
 ACTS = (
     *("fail", "crash", "hang", "huge", "endless-line", "flood", "progress", "mixed", "structured"),
     *("not-a-result", "environment", "ask", "ask-url", "ask-nonsense", "sample", "roots", "cancelled"),
+    *("visit-first", "visit-nonsense"),
 )
 FORM = {
     "type": "object",
@@ -54,12 +56,10 @@ FORM = {
     },
     "required": ["name"],
 }
+VISIT = {"mode": "url", "message": "Sign here", "url": "https://example.org/sign", "elicitationId": "1"}
 ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "ask": ("elicitation/create", {"message": "Who are you?", "requestedSchema": FORM}),
-    "ask-url": (
-        "elicitation/create",
-        {"mode": "url", "message": "Sign here", "url": "https://example.org/sign", "elicitationId": "1"},
-    ),
+    "ask-url": ("elicitation/create", VISIT),
     "ask-nonsense": (
         "elicitation/create",
         {"message": "?", "requestedSchema": {"type": "object", "properties": {"x": {"type": "object"}}}},
@@ -68,6 +68,7 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "roots": ("roots/list", {}),
 }
 CANCELLED: list[Any] = []
+VISITED: set[str] = set()
 PROMPTS = [
     {
         "name": "greet",
@@ -148,6 +149,11 @@ def call(identity: Any, params: dict[str, Any]) -> None:
         if answered is not None:
             told = answered.get("result", answered.get("error"))
             send({"id": identity, "result": text_result(json.dumps(told, sort_keys=True))})
+        return
+    if name.startswith("visit-") and name not in VISITED:
+        VISITED.add(name)
+        data = {"elicitations": [VISIT] if name == "visit-first" else "nonsense"}
+        send({"id": identity, "error": {"code": -32042, "message": "sign first", "data": data}})
         return
     if name == "endless-line":
         while True:

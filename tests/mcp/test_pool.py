@@ -181,7 +181,8 @@ async def test_changed_list_is_asked_for_again_when_somebody_looks(pool_of: Pool
 async def test_hostile_tools_are_left_out_by_name_and_the_others_stay(pool_of: PoolOf):
     spec = fake_server("bad", "hostile-tools")
     lines: list[str] = []
-    listing = await pool_of(spec, report=lines.append).list_tools(["bad"])
+    pool = pool_of(spec, report=lines.append)
+    listing = await pool.list_tools(["bad"])
     tools, problems = offered_tools(spec, listing.tools["bad"])
     assert [tool.name for tool in tools][:6] == [
         "bad__good",
@@ -193,7 +194,10 @@ async def test_hostile_tools_are_left_out_by_name_and_the_others_stay(pool_of: P
     ]
     assert len(tools[5].name) == 64
     assert tools[6].name == "bad__now"
-    assert lines == ["the MCP server bad: the tool 'later' is left out: it can only be run as a task"]
+    said = ["the MCP server bad: the tool 'later' is left out: it can only be run as a task"]
+    assert lines == said
+    await pool.reconnect("bad")
+    assert lines == said
     assert len(problems) == 7
     assert all(line.isprintable() for line in problems)
     assert all(tool.description.isprintable() and len(tool.description) <= 160 for tool in tools)

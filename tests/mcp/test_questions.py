@@ -3,8 +3,11 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import pytest
+
+from agent.core.errors import AgentError
 from agent.core.questions import Question, QuestionField, Reply
 from agent.mcp.adapter import as_result
 from agent.mcp.pool import Pool
@@ -75,6 +78,21 @@ async def test_an_address_to_open_is_shown_and_not_opened(pool_of: PoolOf):
     person = Person(Reply("accept"))
     assert await told(pool_of(fake_server("one", "acts"), ask=person.ask), "ask-url") == {"action": "accept"}
     assert person.asked[0].url == "https://example.org/sign"
+
+
+async def test_a_call_that_wants_an_address_opened_first_is_made_again_afterwards(pool_of: PoolOf):
+    person = Person(Reply("accept"))
+    result = await pool_of(fake_server("one", "acts"), ask=person.ask).call("one", "visit-first", {}, print)
+    assert as_result("one", result).model_text.endswith("visit-first: done")
+    assert [question.url for question in person.asked] == ["https://example.org/sign"]
+
+
+@pytest.mark.parametrize(("tool", "reply"), [("visit-first", "decline"), ("visit-nonsense", "accept")])
+async def test_a_call_whose_address_was_not_opened_is_refused(
+    pool_of: PoolOf, tool: str, reply: Literal["accept", "decline"]
+):
+    with pytest.raises(AgentError, match="one refuses: sign first"):
+        await pool_of(fake_server("one", "acts"), ask=Person(Reply(reply)).ask).call("one", tool, {}, print)
 
 
 async def test_a_form_that_cannot_be_shown_is_refused_by_name(pool_of: PoolOf):
