@@ -124,8 +124,8 @@ def parse_server(name: str, table: Mapping[str, Any], where: str) -> ServerSpec:
         headers=_texts_by_name(table, "headers", place),
         start_seconds=_seconds(table, "start_seconds", START_SECONDS, place),
         call_seconds=_seconds(table, "call_seconds", CALL_SECONDS, place),
-        allow=_texts(table, "allow", place),
-        deny=_texts(table, "deny", place),
+        allow=_texts(table, "allow", place) or _texts(table, "includeTools", place),
+        deny=(*_texts(table, "deny", place), *_tools_left_out(table, place)),
         enabled=enabled,
         source=where,
     )
@@ -236,6 +236,11 @@ def _texts(table: Mapping[str, Any], key: str, place: str) -> tuple[str, ...]:
     if not usable:
         raise UsageError(f"{place}: {key} must be a list of texts")
     return tuple(value)
+
+
+def _tools_left_out(table: Mapping[str, Any], place: str) -> tuple[str, ...]:
+    """What was left out of a server for another program, under the names that such programs have for it."""
+    return tuple(name for key in ("excludeTools", "disabledTools") for name in _texts(table, key, place))
 
 
 def _texts_by_name(table: Mapping[str, Any], key: str, place: str) -> dict[str, str]:

@@ -74,3 +74,9 @@ def test_names_that_could_be_mistaken_are_refused(name: str):
 def test_lists_say_which_tools_are_offered():
     spec = parse_server("one", {"command": "x", "allow": ["get_*"], "deny": ["*_secret"]}, "here")
     assert [spec.offers(name) for name in ("get_time", "set_time", "get_secret")] == [True, False, False]
+
+
+def test_tools_that_were_left_out_in_another_program_are_not_offered():
+    table = {"command": "x", "includeTools": ["a", "b"], "excludeTools": ["b"], "disabledTools": ["c"]}
+    server = parse_server("one", table, "a test")
+    assert [name for name in "abcd" if server.offers(name)] == ["a"]
