@@ -113,15 +113,29 @@ def _missing_files(settings: "Settings", profile: "Profile") -> "list[Missing]":
     """The last one that can be had says the command that gets all of them."""
     from dataclasses import replace
 
+    from agent.app.setup.options import is_drafter
+
     folder = settings.models.folder
-    found = [_missing_file(file, folder) for file in _absent(profile, folder)]
+    found = [
+        _missing_file(file, folder, is_drafter=is_drafter(profile, profile.model_files.index(file)))
+        for file in _absent(profile, folder)
+    ]
     if found and found[-1].can_fetch:
         command = f"agent model pull {profile.name}"
         found[-1] = replace(found[-1], remedy=f"{found[-1].remedy}; the same as", command=command)
     return found
 
 
-def _missing_file(file: "ModelFile", folder: Path) -> "Missing":
+def _foreseen(file: "ModelFile", *, is_drafter: bool) -> str:
+    """Roughly how big a file is whose profile does not say it."""
+    from agent.app.setup.sizes import size_of
+    from agent.ui.text import size
+
+    guess = size_of(file, is_drafter=is_drafter).bytes
+    return f"about {size(guess)} " if guess else ""
+
+
+def _missing_file(file: "ModelFile", folder: Path, *, is_drafter: bool) -> "Missing":
     from agent.server.download import status_of_file
     from agent.ui.options import Missing
 
@@ -132,7 +146,7 @@ def _missing_file(file: "ModelFile", folder: Path) -> "Missing":
     where = f"from {origin} into {folder}" if downloads else f"no source is known; put it into {folder}"
     return Missing(
         what=f"Model file {Path(file.file).name}",
-        remedy=where,
+        remedy=where if left else f"{_foreseen(file, is_drafter=is_drafter)}{where}",
         download_bytes=left,
         can_fetch=bool(downloads),
     )

@@ -68,10 +68,10 @@ class PlainSetup:
         fetched = [item for item in missing if item.can_fetch]
         amount = sum(item.download_bytes for item in fetched)
         known = f" ({size(amount)})" if amount else ""
-        question = f"y gets it{known}, n goes on without" if fetched else "Enter looks again, n goes on without"
+        first = f"y gets it{known}" if fetched else "Enter looks again"
         yes = _YES if fetched else ("", *_YES)
         while self._ask is not None:
-            self._say(question)
+            self._say(f"{first}, n goes on without")
             line = await self._ask()
             if line is None or line.strip().lower() in _NO:
                 return False
@@ -95,7 +95,7 @@ class PlainSetup:
             if not work.cancelled():  # it is this task that was to end
                 work.cancel()
                 raise
-            self._say("Stopped; what was fetched is kept.")
+            self._say("Stopped; what is there is kept.")
         finally:
             self._work = None
 
@@ -116,7 +116,8 @@ class PlainSetup:
 def _amount(headway: Headway, percent: int) -> str:
     if not headway.whole:
         return f" {size(headway.done)}" if headway.is_bytes else ""
-    return f" {size(headway.done)} of {size(headway.whole)}, {percent} %" if headway.is_bytes else f" {percent} %"
+    amount = f" {size(headway.done)} of {size(headway.whole)}," if headway.is_bytes else ""
+    return f"{amount} {percent} %"
 
 
 def _described(item: Missing) -> str:

@@ -1,4 +1,4 @@
-"""What happens before a session is opened or another profile answers: what is missing is shown, and got on Enter."""
+"""Before a session is opened or another profile answers: what is missing is shown, and got on Enter."""
 
 import asyncio
 from collections.abc import Callable
@@ -54,16 +54,18 @@ class Preparation:
             return True
         if self.panel is not None:
             raise UsageError("something else is being offered already", "Esc closes it")
-        await self._offer(opening, missing, profile)
-        return not self._is_superseded and not await self._missing(opening)
+        return await self._offer(opening, missing, profile) and not self._is_superseded
 
     async def _missing(self, opening: Opening) -> list[Missing]:
         return await self._setup.missing(opening) if self._setup is not None else []
 
-    async def _offer(self, opening: Opening, missing: list[Missing], instead: str = "") -> None:
-        """Returns when the panel is gone. `instead` is the profile that is to follow on one that answers."""
+    async def _offer(self, opening: Opening, missing: list[Missing], instead: str = "") -> bool:
+        """Whether all was there when the panel went.
+
+        `instead` is the profile that is to follow on one that answers meanwhile.
+        """
         if self._setup is None:
-            return
+            return True
         from agent.ui.widgets.setup import SetupPanel
 
         self.panel = panel = SetupPanel(self._setup, opening, missing, self._clock, instead)
@@ -79,6 +81,7 @@ class Preparation:
             self.panel = None
             self._is_gone.set()
             self._changed()
+        return panel.is_complete
 
     async def stand_back(self) -> None:
         """Takes the panel away, because a command opens another session."""

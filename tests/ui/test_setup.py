@@ -157,7 +157,7 @@ async def test_escape_stops_a_download_and_enter_goes_on_with_it():
         await pilot.press("enter")
         await until(pilot, "50.0 MB of 100 MB, 50 %", panel)
         await pilot.press("escape")
-        await until(pilot, "Stopped; what was fetched is kept.", panel)
+        await until(pilot, "Stopped; what is there is kept.", panel)
         assert (setup.begun, setup.stopped, rig.openings) == (1, 1, [])
         setup.is_slow = False
         await pilot.press("enter")

@@ -42,11 +42,11 @@ _SPARE_DISK_BYTES = 500_000_000
 def local_option(profile: Profile, found: Surroundings, why: str = "") -> Option:
     """The option of a profile whose server is started here."""
     files = tuple(
-        _needed(file, found, is_drafter=_is_drafter(profile, number))
+        _needed(file, found, is_drafter=is_drafter(profile, number))
         for number, file in enumerate(profile.model_files)
     )
     sizes = [
-        _size_there(wanted, needed, found) or size_of(wanted, is_drafter=_is_drafter(profile, number)).bytes
+        _size_there(wanted, needed, found) or size_of(wanted, is_drafter=is_drafter(profile, number)).bytes
         for number, (wanted, needed) in enumerate(zip(profile.model_files, files, strict=True))
     ]
     program, build, obstacles = _engine(profile, found)
@@ -129,7 +129,7 @@ def running_option(facts: EngineFacts, profile_name: str, speed: Speed | None = 
     )
 
 
-def _is_drafter(profile: Profile, number: int) -> bool:
+def is_drafter(profile: Profile, number: int) -> bool:
     """Whether the file with this number is named after its target, not after its own size."""
     return number > 0 and profile.speculation.kind not in ("draft", "mtp")
 

@@ -49,7 +49,7 @@ class SetupPanel(Vertical):
         self._shown_at = clock()
         self._work: Worker[None] | None = None
         self._put_away = asyncio.Event()
-        self._list = Static(id="setup-list")
+        self._list = Vertical(id="setup-list")
         self._progress = Static(id="setup-progress")
         self._keys = Static(id="setup-keys")
         self._scroll = VerticalScroll(self._list, id="setup-scroll", can_focus=False)
@@ -82,6 +82,11 @@ class SetupPanel(Vertical):
     @property
     def can_fetch(self) -> bool:
         return any(item.can_fetch for item in self._missing)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing was missing any more when it was looked last."""
+        return not self._missing
 
     @property
     def is_working(self) -> bool:
@@ -126,7 +131,7 @@ class SetupPanel(Vertical):
             self._missing = await self._setup.missing(self._opening) or self._missing
         except asyncio.CancelledError:
             self._work = None
-            self._say("Stopped; what was fetched is kept.")
+            self._say("Stopped; what is there is kept.")
             raise
         self._work = None
         if not self._missing:
@@ -158,7 +163,9 @@ class SetupPanel(Vertical):
         self._say(f"{name}\n{bar}  {amount}{100 * done // whole} %")
 
     def _show_missing(self) -> None:
-        self._list.update(Content("\n").join(_described(item) for item in self._missing))
+        with self.app.batch_update():
+            self._list.remove_children()
+            self._list.mount(*(line for item in self._missing for line in _described(item)))
 
     def _say(self, text: str) -> None:
         self._progress.display = bool(text)
@@ -184,9 +191,12 @@ def _rows(widget: Widget) -> int:
     return widget.outer_size.height + widget.styles.margin.height
 
 
-def _described(item: Missing) -> Content:
+def _described(item: Missing) -> list[Static]:
+    """A heading, and below it, further in also where it wraps, what can be done."""
     amount = f"  {size(item.download_bytes)}" if item.download_bytes else ""
     mark = ("↓ ", "bold $text-accent") if item.can_fetch else ("· ", "$quiet")
-    command = ("\n  " + visible(item.command), "$text-primary") if item.command else ""
-    remedy = ("\n  " + visible(item.remedy), "$quiet") if item.remedy else ""
-    return Content.assemble(mark, (visible(item.what), "bold"), amount, remedy, command)
+    lines = [Static(Content.assemble(mark, (visible(item.what), "bold"), amount))]
+    for text, style in ((item.remedy, "$quiet"), (item.command, "$text-primary")):
+        if text:
+            lines.append(Static(Content.styled(visible(text), style), classes="setup-more"))
+    return lines
