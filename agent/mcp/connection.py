@@ -84,6 +84,8 @@ class Connection:
             try:
                 await self._open()
             except AgentError:
+                if self._status in _WANTS_SIGN_IN:
+                    raise
                 raise error from None
 
     async def _open(self) -> None:

@@ -8,6 +8,7 @@ and would take seconds to load. Habits:
     endless-list    a list of tools whose pages never end
     same-cursor     a list of tools that gives the same page again and again
     silent          reads and never answers
+    meets=FILE      answers the first message once FILE is there, which another server may make
     slow-start=S    answers the first message after S seconds
     noise           writes lines that are no messages between its answers
     only-noise      writes nothing but such lines
@@ -287,6 +288,8 @@ def main() -> None:
         while True:
             print("Welcome!")
     time.sleep(float(HABITS.get("slow-start", 0)))
+    while "meets" in HABITS and not Path(HABITS["meets"]).exists():
+        time.sleep(0.02)
     for line in sys.stdin:
         if "noise" in HABITS:
             print("INFO request", "{", flush=True)

@@ -53,6 +53,16 @@ async def test_bad_servers_fail_alone_and_say_why(pool_of: PoolOf):
     assert "NOT_SET_ANYWHERE is not set" in reasons["key"]
 
 
+async def test_servers_are_connected_to_at_the_same_time(pool_of: PoolOf, tmp_path: Path):
+    here, there = str(tmp_path / "one"), str(tmp_path / "two")
+    pool = pool_of(
+        fake_server("one", f"meets={there}", env={"STARTED": here}),
+        fake_server("two", f"meets={here}", env={"STARTED": there}),
+    )
+    listing = await pool.list_tools(["one", "two"])
+    assert list(listing.tools) == ["one", "two"]
+
+
 async def test_what_a_server_says_on_standard_error_is_in_its_log(pool_of: PoolOf, tmp_path: Path):
     await pool_of(fake_server("one", "dies-at-start")).list_tools(["one"])
     assert log_of(tmp_path / "state", "one").last_lines(5) == ["the disk is on fire"]
