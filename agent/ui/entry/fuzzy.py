@@ -19,9 +19,11 @@ def best(query: str, names: Sequence[str], limit: int) -> list[str]:
     found = [name for name in names if wanted in name.lower()][:MOST_CANDIDATES]
     if len(found) < limit:
         known = set(found)
-        pattern = re.compile(".*?".join(re.escape(letter) for letter in wanted), re.IGNORECASE)
+        # Each letter is looked for once, from the left: a name that does not fit costs no second try.
+        steps = (f"[^{re.escape(letter)}]*+{re.escape(letter)}" for letter in wanted)
+        fits = re.compile("".join(steps), re.IGNORECASE).match
         for name in names:
-            if name not in known and pattern.search(name):
+            if fits(name) and name not in known:
                 found.append(name)
                 if len(found) >= MOST_CANDIDATES:
                     break
