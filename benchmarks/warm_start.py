@@ -69,7 +69,7 @@ class Bench:
         return record
 
     def restart(self) -> None:
-        for words in (("server", "stop"), ("server", "start")):
+        for words in (("server", "stop", "--force"), ("server", "start")):
             ended = self.agent(*words)
             if ended.returncode and words[1] == "start":
                 raise SystemExit(ended.stderr)
@@ -101,7 +101,7 @@ def made_bench(profile: str, context: int) -> Iterator[Bench]:
         try:
             yield bench
         finally:
-            bench.agent("server", "stop")
+            bench.agent("server", "stop", "--force")
 
 
 def evaluated(record: Record) -> int:

@@ -142,7 +142,8 @@ async def _endpoint(job: Job) -> Endpoint:
 
     def hint() -> str:
         """What to do where all the time went into waiting for a server that is busy."""
-        return f"it was {last.detail}; `agent server stop` ends that" if last.state == "waiting" else ""
+        ends = "`agent server stop --force` ends that"
+        return f"it was {last.detail}; {ends}" if last.state == "waiting" else ""
 
     return await job.in_time(job.serving.endpoint(show), hint)
 

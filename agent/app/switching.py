@@ -1,7 +1,7 @@
 """Going over to another profile inside of a session, and what is known of the present server."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from agent.config.layers import Origin
 from agent.core.errors import UsageError
 from agent.core.events import Notice, ServerState
 from agent.resources import config_folder, profiles_folder, runtime_folder
+from agent.server.probe import stays_busy
+from agent.server.record import Record
 
 _LOG_LINES = 40
 
@@ -129,11 +131,11 @@ async def start_server(live: LiveSession) -> None:
     await live.keeper.ready()
 
 
-async def stop_server(live: LiveSession) -> None:
+async def stop_server(live: LiveSession, busy: Callable[[Record], bool] = stays_busy) -> None:
     """Stops the server if it is one of ours; the next prompt starts it again.
 
     Raises:
-        UsageError: it is somebody else's, or none is there.
+        UsageError: it is somebody else's, it answers somebody else, or none is there.
     """
     engine = live.keeper.engine
     record = engine.serving.record_of(engine.endpoint) if engine else None
@@ -141,6 +143,11 @@ async def stop_server(live: LiveSession) -> None:
         raise UsageError("there is no server of ours that could be stopped")
     from agent.server import process
 
+    if await asyncio.to_thread(busy, record):
+        raise UsageError(
+            "the server is answering another session, so it is left running",
+            f"`agent server stop --force {record.profile}` ends that too",
+        )
     await live.keeper.forget()
     await process.stop_server(record, runtime_folder())
     live.emit(ServerState(state="stopped", detail="stopped by the user"))

@@ -36,11 +36,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     start.set_defaults(func=run_start)
     stop = actions.add_parser("stop", help="stop the running servers")
     stop.add_argument("profile", nargs="?", metavar="PROFILE", help="only the server of this profile")
+    _add_force(stop)
     stop.set_defaults(func=run_stop)
     restart = actions.add_parser("restart", help="stop the running servers and start one")
     restart.add_argument(
         "profile", nargs="?", metavar="PROFILE", help="default: the profile of your settings"
     )
+    _add_force(restart)
     restart.set_defaults(func=run_restart)
     logs = actions.add_parser("logs", help="the end of a server's log")
     logs.add_argument("profile", nargs="?", metavar="PROFILE", help="default: the log written last")
@@ -73,6 +75,10 @@ def _add_command(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     form.add_argument("--json", action="store_true", help="arguments, warnings and refusals as JSON")
     form.add_argument("--one-line", action="store_true", help="one line, for any shell")
     command.set_defaults(func=run_command)
+
+
+def _add_force(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--force", action="store_true", help="also one that is answering somebody's request")
 
 
 def _port(text: str) -> int:
@@ -110,11 +116,17 @@ def run_start(arguments: argparse.Namespace) -> int:
 
 
 def run_stop(arguments: argparse.Namespace) -> int:
-    """Stops servers; one that is answering a request too, but says so. Raises UsageError: unknown profile."""
+    """Stops servers, those that are at work only with --force.
+
+    Raises:
+        UsageError: an unknown profile.
+        ServerError: one is answering a request and was left running.
+    """
     import asyncio
 
+    from agent.core.errors import ServerError
     from agent.resources import runtime_folder
-    from agent.server.probe import is_busy
+    from agent.server.probe import is_busy, stays_busy
     from agent.server.process import stop_server
     from agent.server.record import list_records
 
@@ -125,6 +137,12 @@ def run_stop(arguments: argparse.Namespace) -> int:
         records = [record for record in records if record.profile == name]
     stopped = 0
     for record in records:
+        if not arguments.force and record.is_running and stays_busy(record):
+            raise ServerError(
+                f"the server of profile {record.profile!r} (process {record.pid}) is answering a request, "
+                "so it is left running",
+                f"wait until it is done, or end that too: `agent server stop --force {record.profile}`",
+            )
         if record.is_running and is_busy(record):
             print(f"{record.profile}: was answering a request, which ends now", file=sys.stderr)
         outcome = asyncio.run(stop_server(record, folder))
@@ -149,7 +167,7 @@ def _name_of(profile: str, records: "Sequence[Record]") -> str:
 def run_restart(arguments: argparse.Namespace) -> int:
     """Stops every server, then starts one. An unknown profile is noticed before anything is stopped."""
     _managed(arguments.profile)
-    run_stop(argparse.Namespace(profile=None))
+    run_stop(argparse.Namespace(profile=None, force=arguments.force))
     return run_start(arguments)
 
 

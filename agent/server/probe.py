@@ -1,5 +1,6 @@
 """Questions to a running server: is it ours, is it busy, what does it offer, does it really answer."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from agent.server.record import Record
 _WARM_UP_SECONDS = 120.0
 _BUSY_SECONDS = 2.0
 _PROPS_SECONDS = 5.0
+_GIVEN_UP_SECONDS = 3.0
+_LOOK_AGAIN_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,16 @@ def is_busy(record: Record) -> bool:
     """Whether stopping the server now would interrupt somebody."""
     count = busy_slots(record)
     return record.is_healthy if count is None else count > 0
+
+
+def stays_busy(record: Record, seconds: float = _GIVEN_UP_SECONDS) -> bool:
+    """Whether it is still at work after so long: a request that was given up ends with the batch it is in."""
+    deadline = time.monotonic() + seconds
+    while is_busy(record):
+        if time.monotonic() >= deadline:
+            return True
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    return False
 
 
 def warm_up(record: Record, tokens: int) -> int:

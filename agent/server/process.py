@@ -132,7 +132,7 @@ class Supervisor:
                 raise ServerError(
                     f"a server with other settings (profile {record.profile!r}, process {record.pid}) "
                     "is answering a request",
-                    f"wait until it is done, or stop it with `agent server stop {record.profile}`",
+                    f"wait until it is done, or stop it with `agent server stop --force {record.profile}`",
                 )
         self._enter("stopping", f"stopping {reason}")
         await stop_server(record, plan.runtime_folder, plan.stop_seconds)

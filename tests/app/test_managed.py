@@ -15,7 +15,9 @@ import pytest
 
 from agent.app.server_watch import look_once
 from agent.app.serving import Serving, choose
+from agent.app.switching import stop_server
 from agent.config.load import LoadedSettings
+from agent.core.errors import UsageError
 from agent.core.events import Notice
 from agent.resources import runtime_folder
 from agent.server import process
@@ -129,6 +131,20 @@ async def test_a_server_that_somebody_stopped_is_seen_while_nothing_runs_and_its
         assert notices.count("the server was stopped from outside; it comes back with the next message") == 1
         assert "the server was stopped from outside; it is started again" in notices
         assert [event.state for event in talk.of("server_state")].count("stopped") == 1
+
+
+async def test_a_server_that_answers_another_session_is_not_stopped(managed: Managed):
+    managed.profile(PLAIN)
+    managed.script(TRIAL, "Hello.")
+    async with managed.talking() as talk:
+        await talk.turn("one")
+        live = talk.session._live
+        with pytest.raises(UsageError, match="answering another session") as refused:
+            await stop_server(live, busy=lambda _record: True)
+        assert refused.value.hint == "`agent server stop --force mine` ends that too"
+        assert managed.servers()
+        await stop_server(live)
+        assert not managed.servers()
 
 
 async def test_a_server_that_made_room_for_another_is_told_with_the_name_of_that(managed: Managed):

@@ -180,14 +180,23 @@ def test_own_key_file_is_used_and_kept(place: Place, binary: FakeBinary):
     assert "there is no key in" in started.complaint
 
 
-def test_busy_server_is_stopped_on_request_and_said_so(place: Place, binary: FakeBinary):
+def test_busy_server_is_left_running_unless_it_is_stopped_by_force(place: Place, binary: FakeBinary):
     binary.tell(any_model=True, busy=True)
     assert place.run("server", "start").code == 0
     place.profile("other", PROFILE.format(more="batch = 64"))
     other = place.run("server", "start", "other")
     assert other.code == 5
     assert "is answering a request" in other.complaint
-    assert "was answering a request, which ends now" in place.run("server", "stop").err
+    for action in ("stop", "restart"):
+        refused = place.run("server", action)
+        assert refused.code == 5
+        assert "is answering a request, so it is left running" in refused.complaint
+        assert "`agent server stop --force mine`" in refused.err
+    assert place.run("server", "status").code == 0
+    stopped = place.run("server", "stop", "--force")
+    assert stopped.code == 0
+    assert "was answering a request, which ends now" in stopped.err
+    assert place.run("server", "status").code == 1
 
 
 def test_program_that_is_missing_names_the_command_that_brings_one(place: Place, binary: FakeBinary):

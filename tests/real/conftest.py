@@ -20,5 +20,5 @@ def variables(tmp_path: Path) -> Iterator[Mapping[str, str]]:
     own = {name: str(tmp_path / name) for name in ("AGENT_STATE_HOME", "AGENT_CONFIG_HOME")}
     environment = {**os.environ, **own, "AGENT_SERVER_THREADS": "1", "PYTHONPATH": str(ROOT)}
     yield environment
-    command = [sys.executable, "-m", "agent", "server", "stop"]
+    command = [sys.executable, "-m", "agent", "server", "stop", "--force"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True)

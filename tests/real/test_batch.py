@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made.variables |= {"AGENT_PROFILE": "small", "AGENT_SERVER_BINARY": str(real_binary())}
     made.profile("small", PROFILE.format(file=model))
     yield made
-    made.run("server", "stop")
+    made.run("server", "stop", "--force")
 
 
 def test_two_tasks_at_once_share_one_server_and_come_to_their_results(place: Place):

@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         "AGENT_MODELS_FOLDER": str(folder),
     }
     yield place
-    place.run("server", "stop")
+    place.run("server", "stop", "--force")
 
 
 @pytest.mark.parametrize("engine", ["embedded", "llama-server"])

@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made.variables |= {"AGENT_PROFILE": "small", "AGENT_SERVER_BINARY": str(real_binary())}
     made.profile("small", PROFILE.format(file=model))
     yield made
-    made.run("server", "stop")
+    made.run("server", "stop", "--force")
 
 
 def the_server(place: Place) -> Record:

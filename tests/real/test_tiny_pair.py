@@ -84,7 +84,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def agent(tmp_path: Path) -> Iterator[Agent]:
     agent = Agent(tmp_path)
     yield agent
-    agent.run("server", "stop")
+    agent.run("server", "stop", "--force")
 
 
 def figures(record: Record) -> dict[str, Any]:

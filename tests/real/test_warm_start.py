@@ -47,7 +47,7 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
         made.variables["AGENT_SERVER_BINARY"] = str(real_binary())
     made.profile("warm", PROFILE.format(engine=request.param, file=model))
     yield made
-    made.run("server", "stop")
+    made.run("server", "stop", "--force")
 
 
 def started(place: Place) -> Record:

@@ -186,7 +186,7 @@ async def test_busy_server_with_other_settings_is_left_alone(plan: MakePlan):
         )
     waiting = "waiting for the server of profile 'trial', which is busy with another session"
     assert ("waiting", waiting) in told
-    assert "`agent server stop trial`" in raised.value.hint
+    assert "`agent server stop --force trial`" in raised.value.hint
     assert find_running(first.fingerprint or "", plan().runtime_folder) is not None
 
 

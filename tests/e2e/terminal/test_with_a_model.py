@@ -35,7 +35,7 @@ def small(place: Place) -> Iterator[Place]:
         "AGENT_MODELS_FOLDER": os.environ.get("AGENT_MODELS_FOLDER") or str(data_folder() / "models"),
     }
     yield place
-    place.run("server", "stop")
+    place.run("server", "stop", "--force")
 
 
 def record_of(place: Place) -> Record:
