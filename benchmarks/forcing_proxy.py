@@ -18,6 +18,7 @@ from tests.fakes.state import CHAT_PATHS
 Call = tuple[str, Mapping[str, Any]]
 """The name of a tool and its arguments."""
 
+NO_MORE = "the script has no other reply"
 _PATIENCE_SECONDS = 600.0
 _DATA = b"data: "
 _BINDING_FIELDS = ("response_format", "grammar", "tools", "tool_choice")
@@ -32,7 +33,10 @@ class ForcingProxy:
     counted from 0, whose client did not wait for the end. `is_held` is set while a reply waits, see `hold`.
     """
 
-    def __init__(self, port: int, api_key: str, steps: Sequence[Call | str]) -> None:
+    def __init__(
+        self, port: int, api_key: str, steps: Sequence[Call | str], handler: "type[Handler] | None" = None
+    ) -> None:
+        """`handler` answers in another way."""
         self.requests: list[Mapping[str, Any]] = []
         self.left: list[int] = []
         self.upstream_port = port
@@ -42,7 +46,7 @@ class ForcingProxy:
         self._held_after = 0
         self._may_go = threading.Event()
         self._timings: dict[int, Mapping[str, Any]] = {}
-        self._http = _Server(("127.0.0.1", 0), _Handler)
+        self._http = _Server(("127.0.0.1", 0), handler or Handler)
         self._http.proxy = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,))
 
@@ -58,7 +62,11 @@ class ForcingProxy:
         """Keeps the figures in a line of the reply to that chat, if there are any."""
         if line.startswith(_DATA) and b'"timings"' in line:
             # Some servers send the figures with every chunk; the last ones of a request count.
-            self._timings[number] = json.loads(line[len(_DATA) :])["timings"]
+            self.keep(number, json.loads(line[len(_DATA) :])["timings"])
+
+    def keep(self, number: int, timings: Mapping[str, Any]) -> None:
+        """Keeps the figures of that chat."""
+        self._timings[number] = timings
 
     def __enter__(self) -> "ForcingProxy":
         self._thread.start()
@@ -115,7 +123,9 @@ class _Server(ThreadingHTTPServer):
     proxy: ForcingProxy
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Answers one connection of the agent's."""
+
     protocol_version = "HTTP/1.1"
     server: _Server
 
@@ -129,10 +139,14 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path not in CHAT_PATHS:
             self._forward(body)
-            return
+        else:
+            self.answer_chat(body)
+
+    def answer_chat(self, body: dict[str, Any]) -> None:
+        """Has the server give the next reply of the script."""
         forced = self.server.proxy.forced(body)
         if forced is None:
-            self.send_error(400, "the script has no other reply")
+            self.send_error(400, NO_MORE)
             return
         number = len(self.server.proxy.requests) - 1
         try:

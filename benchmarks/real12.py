@@ -3,7 +3,8 @@
     python -m benchmarks.real12 [--profiles embedded-small embedded] [--output benchmarks/results/real12.json]
 
 Sessions per profile: *Scripted*: `agent run` does the task of `session12`, and the model is bound to the
-scripted calls. *Free*: twelve requests with replies of the model's own.
+scripted calls, native ones where its template has a place for tools. *Free*: twelve requests with replies of
+the model's own. `--templates FILE...` adds a scripted native session with the smallest model under each.
 """
 
 import argparse
@@ -20,8 +21,10 @@ from agent.llm.protocol import ConstrainedProtocol, NativeProtocol
 from agent.llm.stats import from_timings
 from agent.server.record import Endpoint
 from benchmarks import report12, scenario12
-from benchmarks.forcing_proxy import ForcingProxy
+from benchmarks.forcing_proxy import Call, ForcingProxy
+from benchmarks.native_proxy import NativeHandler
 from benchmarks.real_conversation import Step, converse, reuse_in
+from benchmarks.scenario12 import Protocol
 from benchmarks.session12 import AGENT, Bench, make_bench
 from tests.real.rig import serving
 from tools import built_in_tools
@@ -29,6 +32,7 @@ from tools import built_in_tools
 CONTEXT = 8192
 REQUESTS = 12
 MOST_SHARE = 0.02
+SMALLEST = "embedded-small"
 KNOW_TOOLS = ("embedded",)
 """Profiles of models whose template has a place for tools."""
 PROFILE = """engine = "remote"
@@ -36,7 +40,7 @@ url = "{url}"
 [sampling]
 temperature = 0.0
 [tools]
-protocol = "constrained"
+protocol = "{protocol}"
 [model_card]
 edit_form = "replace"
 """
@@ -69,21 +73,20 @@ class Session:
         }
 
 
-def scripted(bench: Bench, endpoint: Endpoint) -> list[Step]:
+def scripted(bench: Bench, endpoint: Endpoint, protocol: Protocol) -> list[Step]:
     """`agent run` with every call as in the script, and the tools really run."""
-    calls = [
-        (call["name"], call["arguments"])
-        for step in scenario12.script("constrained")
-        for call in step["tool_calls"]
-    ]
+    steps: list[Call | str] = []
+    for step in scenario12.script(protocol):
+        steps += [(call["name"], call["arguments"]) for call in step.get("tool_calls", ())] or [step["text"]]
+    handler = NativeHandler if protocol == "native" else None
     port = int(endpoint.base_url.rpartition(":")[2])
     with (
         tempfile.TemporaryDirectory(dir=bench.folder) as folder,
-        ForcingProxy(port, endpoint.api_key, calls) as proxy,
+        ForcingProxy(port, endpoint.api_key, steps, handler) as proxy,
     ):
         repository = scenario12.make_repository(Path(folder), bench.environment)
         profile = bench.folder / "config" / "profiles" / "forced.toml"
-        profile.write_text(PROFILE.format(url=proxy.url), encoding="utf-8")
+        profile.write_text(PROFILE.format(url=proxy.url, protocol=protocol), encoding="utf-8")
         allow = f"shell({scenario12.TEST_COMMAND})"
         bench.measure(
             (*AGENT, "run", "-p", scenario12.TASK, "--profile", "forced", "--allow", allow), repository
@@ -97,12 +100,21 @@ def sessions(profile: str, folder: Path) -> list[Session]:
     found = []
     bench = make_bench(folder / "bench")
     with serving(profile, folder, threads=0, context=CONTEXT) as endpoint:
-        found.append(Session(profile, "scripted, constrained", scripted(bench, endpoint)))
+        kinds: tuple[Protocol, ...] = ("native", "constrained") if profile in KNOW_TOOLS else ("constrained",)
+        found += [Session(profile, f"scripted, {kind}", scripted(bench, endpoint, kind)) for kind in kinds]
         protocols = (NativeProtocol, ConstrainedProtocol) if profile in KNOW_TOOLS else (ConstrainedProtocol,)
         for protocol in (kind(built_in_tools()) for kind in protocols):
             steps = asyncio.run(converse(endpoint.base_url, endpoint.api_key, protocol, REQUESTS))
             found.append(Session(profile, f"free, {protocol.name}", steps))
     return found
+
+
+def under_template(template: Path, folder: Path) -> Session:
+    """The scripted native session with the weights of the smallest model and another model's template."""
+    bench = make_bench(folder / "bench")
+    with serving(SMALLEST, folder, threads=0, context=CONTEXT, chat_template_file=str(template)) as endpoint:
+        steps = scripted(bench, endpoint, "native")
+    return Session(SMALLEST, f"scripted, native, template {template.stem}", steps)
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
@@ -122,7 +134,8 @@ def table(records: Sequence[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--profiles", nargs="+", default=["embedded-small", "embedded"])
+    parser.add_argument("--profiles", nargs="*", default=["embedded-small", "embedded"])
+    parser.add_argument("--templates", nargs="*", default=[], type=Path, metavar="FILE")
     parser.add_argument("--output", type=Path, help="write everything that was measured to this JSON file")
     options = parser.parse_args()
     load = os.getloadavg()
@@ -130,6 +143,9 @@ def main() -> None:
     for profile in options.profiles:
         with tempfile.TemporaryDirectory(prefix="real12-") as folder:
             records += [session.record() for session in sessions(profile, Path(folder))]
+    for template in options.templates:
+        with tempfile.TemporaryDirectory(prefix="real12-") as folder:
+            records.append(under_template(template.resolve(), Path(folder)).record())
     print(table(records))
     if options.output:
         result = {**report12.surroundings(load), "sessions": records}

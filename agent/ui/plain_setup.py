@@ -106,8 +106,9 @@ class PlainSetup:
         name, tenth, told_at = self._told
         percent = 100 * headway.done // headway.whole if headway.whole else 0
         now = self._clock()
-        is_next = percent // STEP_PERCENT != tenth if headway.whole else now - told_at >= STEP_SECONDS
-        if not is_next and (name == headway.name or not headway.is_bytes):
+        is_next = percent // STEP_PERCENT > tenth if headway.whole else now - told_at >= STEP_SECONDS
+        is_other_file = headway.is_bytes and name != headway.name
+        if not is_next and not is_other_file:
             return
         self._told = (headway.name, percent // STEP_PERCENT, now)
         self._say(f"{visible(headway.name)}{_amount(headway, percent)}")
@@ -124,5 +125,5 @@ def _described(item: Missing) -> str:
     """In one line, with what can be typed for it."""
     amount = f" ({size(item.download_bytes)})" if item.download_bytes else ""
     remedy = f": {visible(item.remedy)}" if item.remedy else ""
-    command = f" {visible(item.command)}" if item.command else ""
+    command = f" `{visible(item.command)}`" if item.command else ""
     return f"{visible(item.what)}{amount}{remedy}{command}"
