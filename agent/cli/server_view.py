@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent.server.profile import Profile
     from agent.server.record import Record
     from agent.server.status import ServerStatus
 
@@ -116,7 +117,9 @@ def run_fit(arguments: argparse.Namespace) -> int:
     from agent.server.profile_files import load_profile
 
     profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
-    models = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings.models.folder
+    settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
+    models = settings.models.folder
+    profile = _for_the_program(profile, settings.server.binary)
     headers = None
     try:
         if arguments.online and not all(file.path_in(models).is_file() for file in profile.model_files):
@@ -136,6 +139,23 @@ def run_fit(arguments: argparse.Namespace) -> int:
     else:
         print(render_fit(report), end="")
     return 0 if report.usable else 1
+
+
+def _for_the_program(profile: "Profile", setting: str) -> "Profile":
+    """With the dialect of the llama-server that is there: how much a drafter keeps depends on it."""
+    from agent.core.errors import AgentError
+    from agent.resources import cache_folder, servers_folder
+    from agent.server.binaries import find_binary
+    from agent.server.caps import read_capabilities
+
+    if profile.engine != "llama-server":
+        return profile
+    try:
+        binary = find_binary(profile, servers_folder(), os.environ, setting)
+        dialect = read_capabilities(binary, cache_folder()).dialect
+    except AgentError:
+        return profile  # planned before a program is there
+    return profile.model_copy(update={"dialect": dialect})
 
 
 def _running(profile: str | None) -> "Record | None":

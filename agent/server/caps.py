@@ -71,8 +71,10 @@ class Capabilities:
 
     @property
     def drafter_layouts(self) -> tuple[str, ...]:
-        """Architectures of DFlash drafters that it reads; BeeLlama had one of its own before."""
-        return ("dflash", "dflash-draft") if self.dialect == "bee-0.3" else ("dflash",)
+        """Architectures of DFlash drafters that it reads."""
+        from agent.server.compat import layouts_of
+
+        return layouts_of(self.dialect)
 
     def knows(self, flag: str) -> bool:
         return flag in self.switches or flag in self.valued

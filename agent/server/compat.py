@@ -18,6 +18,7 @@ Severity = Literal["refusal", "warning"]
 
 DFLASH_LAYOUTS = ("dflash",)
 """The drafter layouts that upstream and BeeLlama from 0.2 on read; older BeeLlama reads "dflash-draft"."""
+_OLD_LAYOUTS = ("dflash", "dflash-draft")
 GIVES_HIDDEN_STATES = frozenset({
     "bailingmoe3", "deepseek4", "gemma4", "gpt-oss", "hunyuan-dense", "hunyuan_vl", "lfm2", "lfm2moe",
     "llama", "mimo2", "minimax-01", "minimax-m2", "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe",
@@ -46,6 +47,11 @@ class Finding:
     code: str
     reason: str
     remedy: str
+
+
+def layouts_of(dialect: str | None) -> tuple[str, ...]:
+    """The drafter layouts that a family of servers reads; BeeLlama had one of its own before 0.4."""
+    return _OLD_LAYOUTS if dialect == "bee-0.3" else DFLASH_LAYOUTS
 
 
 def check_files(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.core.errors import ModelFileError, UsageError
-from agent.server.compat import Finding, check_pair
+from agent.server.compat import Finding, check_pair, layouts_of
 from agent.server.fit import FULL_PRECISION, MIB, Estimate, ServerSettings, estimate, layers_of
 from agent.server.fit_suggest import (
     Budget,
@@ -17,6 +17,7 @@ from agent.server.fit_suggest import (
     suggest,
 )
 from agent.server.gguf import read_model
+from agent.server.gguf_types import GgufHeader
 from agent.server.hardware import Hardware
 from agent.server.missing import how_to_get
 from agent.server.model_shape import ModelShape, shape_of
@@ -111,7 +112,7 @@ def fit_report(
         largest_weights=largest_weights(shape, draft_shape, settings, budget),
         suggestions=suggest(shape, draft_shape, settings, budget),
         findings=(
-            *check_pair(profile.speculation.kind, target, draft, n_max=profile.speculation.n_max),
+            *_pair_findings(profile, target, draft),
             *_setting_findings(profile, shape, settings),
         ),
         notes=_notes(hardware, need, budget, use_gpu),
@@ -220,6 +221,11 @@ def _verdict(
         return "partly"
     scarce = budget.gpu if need.gpu and left == budget.gpu - need.gpu else budget.ram
     return "tight" if left < scarce * _TIGHT_SHARE else "fits"
+
+
+def _pair_findings(profile: Profile, target: GgufHeader, draft: GgufHeader | None) -> tuple[Finding, ...]:
+    asked, layouts = profile.speculation, layouts_of(profile.dialect)
+    return check_pair(asked.kind, target, draft, n_max=asked.n_max, layouts=layouts)
 
 
 def _setting_findings(profile: Profile, target: ModelShape, settings: ServerSettings) -> list[Finding]:

@@ -9,6 +9,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.core.errors import ExitCode
+from tests.server import gguf_models
 
 HELP = Path(__file__).parents[1] / "server" / "cases" / "help"
 
@@ -75,6 +76,22 @@ def test_file_that_has_no_source_is_for_the_person_to_supply(home: Path, capsys:
         assert f"put it at {home / 'data' / 'models' / 'own.gguf'}" in told
         assert "`agent profile new NAME --from mine`" in told
         assert "model pull" not in told
+
+
+@pytest.mark.parametrize(("help_name", "window"), [("beellama-may.txt", 64), ("llama.cpp.txt", None)])
+def test_fit_counts_what_the_program_at_hand_keeps_for_a_drafter(
+    help_name: str, window: int | None, home: Path, capsys: pytest.CaptureFixture[str]
+):
+    models = home / "data" / "models"
+    models.mkdir(parents=True)
+    gguf_models.dense(models / "t.gguf")
+    gguf_models.dflash(models / "d.gguf")
+    llama_server(home, help_name)
+    files = '[target]\nfile = "t.gguf"\n[draft]\nfile = "d.gguf"\n'
+    drafting = '[speculation]\nkind = "dflash"\ncross_context = 64\n'
+    profile(home, "mine", f'engine = "llama-server"\n{files}{drafting}')
+    assert run(["server", "fit", "mine", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["draft_window"] == window
 
 
 def test_fit_of_a_missing_file_names_the_profile_in_its_hint(capsys: pytest.CaptureFixture[str]):

@@ -333,6 +333,18 @@ def test_a_pair_that_does_not_fit_is_not_usable_however_much_memory_there_is(rep
     assert "refusal: " in render_fit(report)
 
 
+@pytest.mark.parametrize(("dialect", "usable"), [("bee-0.3", True), ("llama.cpp", False), (None, False)])
+def test_drafter_in_the_old_layout_is_only_for_the_servers_that_read_it(
+    report_of, tmp_path: Path, dialect: str | None, usable: bool
+):
+    layout: dict[str, Any] = {"architecture": "dflash-draft", "width": 1024, "heads": 8, "kv_heads": 8}
+    gguf_models.dflash(tmp_path / "drafter.gguf", target_layers=(1, 4), **layout)
+    changes = {"draft": {"file": "drafter.gguf"}, "speculation": {"kind": "dflash"}, "dialect": dialect}
+    report = report_of({"engine": "llama-server", **changes})
+    assert report.usable is usable
+    assert [one.code for one in report.findings] == ([] if usable else ["layout"])
+
+
 def test_settings_that_the_engine_refuses_are_found(report_of):
     report = report_of({"flash_attention": "off", "kv_type_v": "q8_0"})
     assert not report.usable

@@ -1,6 +1,7 @@
 """Checks of what serves: settings, profile, engine, model files, their fit, records, other servers."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -213,7 +214,7 @@ def fit(patient: Patient) -> Iterator[Finding]:
     folder = patient.loaded.settings.models.folder
     if any(file.found_in(folder) is None for file in chosen.model_files):
         return
-    report = fit_report(chosen, folder, patient.hardware)
+    report = fit_report(_for_the_program(patient, chosen), folder, patient.hardware)
     place = "on the GPU" if report.need.gpu else "in RAM"
     left = shown_size(abs(report.left))
     if report.verdict == "too big":
@@ -229,6 +230,14 @@ def fit(patient: Patient) -> Iterator[Finding]:
         yield warning("fit", message, f"see `agent server fit {chosen.name}`")
     else:
         yield ok("fit", f"fits: {left} would be left {place}")
+
+
+def _for_the_program(patient: Patient, chosen: Profile) -> Profile:
+    """With the dialect of the llama-server that is there: how much a drafter keeps depends on it."""
+    if chosen.engine == "llama-server":
+        with suppress(AgentError):
+            return chosen.model_copy(update={"dialect": capabilities_of(patient, chosen).dialect})
+    return chosen
 
 
 def records(patient: Patient) -> Iterator[Finding]:
