@@ -23,8 +23,9 @@ ENGINE_TITLES: Mapping[EngineName, str] = {
     "ollama": "Ollama",
     "unknown": "a server with OpenAI's API",
 }
-USUAL_PORTS = (8080, 8910, 1234, 11434, 8000, 30000)
-"""llama-server, the walk-through's llama-server, LM Studio, Ollama, vLLM, SGLang."""
+USUAL_PORTS = (8080, 9931, 8910, 1234, 11434, 8000, 30000)
+"""llama-server, the one that it announced in 2026 for later, that of the shipped profiles, LM Studio, Ollama,
+vLLM, SGLang."""
 
 # `owned_by` in /v1/models.
 _OWNERS: Mapping[str, EngineName] = {
