@@ -25,15 +25,19 @@ def _text_of(content: Any) -> str:
 
 
 def _outside(text: str) -> str:
+    """What is left without results and fences. One that is never closed marks nothing."""
     kept: list[str] = []
+    held: list[str] = []
     closing = ""
     for line in text.split("\n"):
         if closing:
-            closing = "" if line == closing else closing
+            held.append(line)
+            if line == closing:
+                held, closing = [], ""
         elif _RESULT.fullmatch(line):
             closing = _END
         elif _FENCE.fullmatch(line):
             closing = line
         else:
             kept.append(line)
-    return "\n".join(kept)
+    return "\n".join([*kept, *held])

