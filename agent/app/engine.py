@@ -10,6 +10,7 @@ from agent.app.background import in_background
 from agent.app.conversation import Setting, model_for, system_prompt
 from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
+from agent.app.foreign import require_window
 from agent.app.rescue import Rescuer
 from agent.app.result_room import compactor_for, result_limit, room_guards
 from agent.app.serving import Serving
@@ -189,6 +190,7 @@ async def open_engine(
         endpoint = await serving.endpoint(emit)
     finally:
         await asyncio.gather(loading, return_exceptions=True)
+    require_window(endpoint)
     wanted = await serving.tool_protocol(endpoint)
     name, surprise = await try_protocol(setting_for(endpoint, wanted))
     if surprise:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent.core.errors import UsageError
 from agent.llm.client import Connection
 from agent.llm.metrics import MetricsKind
 from agent.server.profile import Profile
@@ -14,14 +15,25 @@ _TELL_TEMPLATES = ("llama-server", "vllm", "sglang")
 _REASONING_ARGUMENTS = frozenset({"enable_thinking", "reasoning_effort", "thinking"})
 # Nobody has said that they refuse llama-server's fields; a server that does is asked again without.
 _MAY_KNOW_LLAMA_FIELDS = ("llama-server", "unknown")
-_OLLAMA_SAYS_NO_WINDOW = (
-    "Ollama does not say how much context the model gets, and cuts longer prompts without a word; "
-    "set OLLAMA_CONTEXT_LENGTH for it, and context in a profile of your own"
+_TELL_THE_WINDOW = (
+    "say so with AGENT_SERVER_CONTEXT=32768, server.context, or context in a profile of your own"
 )
-_NO_WINDOW = (
-    "the server does not say how much context the model gets, so the conversation is not kept within it "
-    "before the server refuses a prompt; set context in a profile of your own"
-)
+
+
+def require_window(endpoint: Endpoint) -> None:
+    """No conversation begins where nobody knows how much of it the model gets to see.
+
+    Raises:
+        UsageError: neither the server nor the settings nor the profile say so.
+    """
+    if endpoint.context_tokens:
+        return
+    ollama = endpoint.engine == "ollama"
+    raise UsageError(
+        f"the server at {endpoint.base_url} does not say how much context the model gets"
+        + (", and Ollama cuts longer prompts without a word" if ollama else ""),
+        f"{'set OLLAMA_CONTEXT_LENGTH for it, and ' if ollama else ''}{_TELL_THE_WINDOW}",
+    )
 
 
 def speaks_llama(endpoint: Endpoint) -> bool:
@@ -62,9 +74,7 @@ def template_arguments(endpoint: Endpoint, profile: Profile) -> Mapping[str, Any
 def remarks(endpoint: Endpoint, profile: Profile, protocol: str) -> Sequence[str]:
     """What people should know of an engine before they rely on it, one line each."""
     found = []
-    if not endpoint.context_tokens:
-        found.append(_OLLAMA_SAYS_NO_WINDOW if endpoint.engine == "ollama" else _NO_WINDOW)
-    elif endpoint.fingerprint is None and "context" in profile.model_fields_set:
+    if endpoint.fingerprint is None and "context" in profile.model_fields_set:
         given, wanted = endpoint.context_tokens, profile.context
         if given < wanted:
             found.append(f"the server gives {given} tokens of context, not the {wanted} of the profile")

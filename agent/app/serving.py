@@ -29,7 +29,7 @@ from agent.server.probe import Offer, is_busy, offer_of
 from agent.server.profile import KINDS_WITH_A_MODEL, ModelFile, Profile, Speculation, web_address
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, Record, find_running, read_record, record_file
-from agent.server.remote import StillLoadingError, describe
+from agent.server.remote import StillLoadingError, describe, load_model
 from agent.server.slot_states import folder_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ ProtocolName = Literal["native", "constrained"]
 LOADING_PATIENCE_SECONDS = 600.0
 """How long a server that somebody else runs may load its model, unless `server.start_seconds` says so."""
 
+LOADED_ON_DEMAND = ("ollama", "lm-studio")
+"""Engines that load a model when it is asked for, and say only then how much context it has."""
 _ASK_AGAIN_SECONDS = 0.25
 _BUSY_LOOKS = 8
 
@@ -181,11 +183,16 @@ class Serving:
         base = url.rstrip("/").removesuffix("/v1")
         key = self._key()
         offer = await self._offer(base, key, progress)
+        if not offer.context_tokens and offer.model and offer.engine in LOADED_ON_DEMAND:
+            progress(ServerState(state="loading", detail=f"{base} loads {offer.model}"))
+            patience = self._loading_seconds
+            await in_background(lambda: load_model(base, key, offer.engine, offer.model, patience))
+            offer = await self._offer(base, key, progress)
         return Endpoint(
             base_url=base,
             api_key=key,
             profile=self.profile.name,
-            context_tokens=offer.context_tokens or self._context_of_profile(),
+            context_tokens=offer.context_tokens or self._context_told(),
             slots=offer.slots,
             tool_calls=offer.tool_calls,
             engine=offer.engine,
@@ -193,15 +200,17 @@ class Serving:
             names=offer.names,
         )
 
-    def _context_of_profile(self) -> int:
-        """What the profile says about a server that says nothing; 0 where it is about another one."""
+    def _context_told(self) -> int:
+        """What settings or profile say of a server that says nothing; 0 where they are about another one."""
+        if self.loaded.settings.server.context:
+            return self.loaded.settings.server.context
         own = not self.loaded.settings.server.url and "context" in self.profile.model_fields_set
         return self.profile.context if own else 0
 
     async def _offer(self, base: str, key: str, progress: Progress) -> Offer:
         """What the server offers, once it has loaded its model."""
         begin = time.monotonic()
-        limit = self.loaded.settings.server.start_seconds or LOADING_PATIENCE_SECONDS
+        limit = self._loading_seconds
         model = self.loaded.settings.server.model or self.profile.model or ""
         while True:
             try:
@@ -216,6 +225,10 @@ class Serving:
                 detail = f"{base} is loading its model"
                 progress(ServerState(state="loading", detail=detail, elapsed_seconds=waited))
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
+
+    @property
+    def _loading_seconds(self) -> float:
+        return self.loaded.settings.server.start_seconds or LOADING_PATIENCE_SECONDS
 
     def _key(self) -> str:
         name = self.loaded.settings.server.api_key_env or self.profile.api_key_env or ""

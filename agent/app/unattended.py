@@ -13,7 +13,7 @@ from agent.app.carded import completed_profile
 from agent.app.changes import Changes, commit_message, start_branch
 from agent.app.commanded import CommandWatch
 from agent.app.conversation import OpenConversation, Setting, model_for, open_conversation
-from agent.app.foreign import remarks
+from agent.app.foreign import remarks, require_window
 from agent.app.job import Job
 from agent.app.past import past_of
 from agent.app.prompt_head import PromptHead, head_of
@@ -129,6 +129,7 @@ class UnattendedSession:
 
     async def _converse(self) -> None:
         job = self._job
+        require_window(self._endpoint)
         wanted = await job.in_time(job.serving.tool_protocol(self._endpoint))
         protocol, surprise = await job.in_time(tried_protocol(self._setting(wanted)))
         self._announce(protocol)

@@ -143,6 +143,11 @@ class Server(Section):
     model: str = Field(
         default="", description="model to ask for at that URL; empty = the only one that is loaded there"
     )
+    context: Count = Field(
+        default=0,
+        description="tokens of context that the model gets at that URL, for a server that does not say; "
+        "0 = not known",
+    )
     api_key_env: str = Field(
         default="", description="name of the environment variable that holds the key for that URL"
     )

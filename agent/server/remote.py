@@ -61,6 +61,23 @@ def describe(base_url: str, api_key: str = "", model: str = "") -> Offer:
     )
 
 
+def load_model(base_url: str, api_key: str, engine: str, model: str, seconds: float) -> None:
+    """Has a server load a model now and not for the first request, to say then how much context it has.
+
+    Ollama and LM Studio do so; `model` is its id there. Asking Ollama to generate from no prompt loads a
+    model and generates nothing (its API documentation); LM Studio is asked for one token.
+
+    Raises:
+        ServerError: nothing answers, or not within `seconds`.
+    """
+    if engine == "ollama":
+        ask(base_url, "/api/generate", api_key, body={"model": model, "stream": False}, timeout=seconds)
+    elif engine == "lm-studio":
+        messages = [{"role": "user", "content": "Hi"}]
+        body = {"model": model, "messages": messages, "max_tokens": 1}
+        ask(base_url, "/v1/chat/completions", api_key, body=body, timeout=seconds)
+
+
 def _names_of(model: ServedModel | None) -> tuple[str, ...]:
     """What a model is called: its id, and the last part of the path behind it."""
     return tuple(filter(None, (model.id, model.root.rpartition("/")[2]))) if model else ()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from agent.app.interactive import InteractiveSession, open_session
 from agent.app.serving import Serving
@@ -77,7 +77,14 @@ def settings_with(
     return LoadedSettings(settings.model_copy(update=others), origins)
 
 
-def served_by(*servers: ScriptedServer, protocol: str = "native") -> Callable[[LoadedSettings], Serving]:
+class Addressed(Protocol):
+    """A server of any kind that is not started here."""
+
+    @property
+    def url(self) -> str: ...
+
+
+def served_by(*servers: Addressed, protocol: str = "native") -> Callable[[LoadedSettings], Serving]:
     """Chooses the server whose number the profile's name ends with, the first by default."""
 
     def serve(loaded: LoadedSettings) -> Serving:
@@ -97,7 +104,7 @@ def served_by(*servers: ScriptedServer, protocol: str = "native") -> Callable[[L
 
 
 @asynccontextmanager
-async def talking(workspace: Path, *servers: ScriptedServer, **options: Any) -> AsyncIterator[Talk]:
+async def talking(workspace: Path, *servers: Addressed, **options: Any) -> AsyncIterator[Talk]:
     """A session in `workspace`; what `settings_with` knows are settings, the rest is `open_session`'s."""
     permissions = {name: options.pop(name) for name in _SETTINGS if name in options}
     serve = options.pop("serve", None) or served_by(*servers, protocol=options.pop("protocol", "native"))

@@ -1,5 +1,6 @@
 """What a server that was not started here is told with each request."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from agent.app.foreign import connection_to
 from agent.server.engines import EngineName
 from agent.server.profile import Profile
 from agent.server.record import Endpoint
+from tests.app.talk import talking
+from tests.conftest import StartEngine
 
 
 def told(engine: EngineName, fingerprint: str | None = None, **profile: Any) -> dict[str, Any]:
@@ -49,3 +52,17 @@ def test_server_that_does_not_tell_its_templates_anything_is_not_asked_to(engine
 
 def test_server_that_was_started_here_knows_it_already():
     assert told("llama-server", fingerprint="x", reasoning="off", template_arguments={"a": 1}) == {}
+
+
+@pytest.mark.usefixtures("homes")
+async def test_person_is_told_to_say_how_large_the_window_is_where_the_server_does_not(
+    work: Path, other_engine: StartEngine
+):
+    server = other_engine("bare", "Hello.", context=0)
+    async with talking(work, server) as talk:
+        finished = await talk.turn("Hello?")
+    [told] = [event.text for event in talk.of("notice") if event.level == "error"]
+    assert finished.reason == "server_failed"
+    assert told.startswith(f"the server at {server.url} does not say how much context the model gets")
+    assert "AGENT_SERVER_CONTEXT=32768" in told
+    assert server.bodies == []

@@ -1,11 +1,12 @@
 """`agent run` against engines that are no llama-server: work gets done, figures say where they are from."""
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.conftest import StartEngine, StartServer
-from tests.e2e.conftest import Place
+from tests.e2e.conftest import Done, Place
 from tests.fakes.script import Call, Step, call
 
 pytestmark = pytest.mark.timeout(300)
@@ -16,6 +17,11 @@ LONG_ANSWER = "I wrote the file that you asked for, and nothing else was changed
 def write_call(drafted: int = 0, accepted: int = 0) -> Step:
     arguments = {"path": "made.txt", "content": "one line\nand another one\n"}
     return Step(tool_calls=(Call("write", arguments),), drafted=drafted, accepted=accepted)
+
+
+def begun(done: Done) -> dict[str, Any]:
+    """What the session said of itself when it began."""
+    return next(record for record in done.records if record["type"] == "session_started")
 
 
 def test_engine_without_timings_is_measured_here_in_every_form(place: Place, other_engine: StartEngine):
@@ -66,6 +72,7 @@ def test_server_that_refuses_fields_is_asked_without_and_says_so_once(
 ):
     server = other_engine("strict", write_call(), LONG_ANSWER)
     place.use(server.url)
+    place.variables["AGENT_SERVER_CONTEXT"] = "16384"
     done = place.run("run", "-p", "Write made.txt", "--output", "jsonl")
 
     notices = [record["text"] for record in done.records if record["type"] == "notice"]
@@ -90,21 +97,53 @@ def test_ollama_is_asked_for_the_model_that_is_named(place: Place, other_engine:
     assert "AGENT_SERVER_MODEL=a:1b" in unnamed.err
     assert (named.code, named.result["files_changed"]) == (0, ["made.txt"])
     assert {body["model"] for body in server.bodies} == {"b:2b"}
-    assert named.records[0]["model"] == f"b:2b at {server.url}"
-    [notice] = [record["text"] for record in named.records if record["type"] == "notice"]
-    assert notice.startswith("Ollama does not say how much context the model gets")
+    assert begun(named)["model"] == f"b:2b at {server.url}"
 
 
-def test_window_that_nobody_knows_is_told_before_the_first_request_and_no_number_is_made_up(
+def test_model_that_ollama_has_not_loaded_is_loaded_to_know_its_window(
     place: Place, other_engine: StartEngine
 ):
-    place.use(other_engine("bare", LONG_ANSWER).url)
+    server = other_engine("ollama", LONG_ANSWER, models=("a:1b",), loaded=(), context=4096)
+    place.use(server.url)
+    done = place.run("run", "-p", "Hello", "--output", "jsonl")
+    assert (done.code, begun(done)["context_tokens"]) == (0, 4096)
+    assert server.paths.count("/api/generate") == 1
+    assert not [record for record in done.records if record["type"] == "notice"]
+
+
+@pytest.mark.parametrize("kind", ["bare", "ollama"])
+def test_no_conversation_begins_with_a_window_that_nobody_knows(
+    kind: str, place: Place, other_engine: StartEngine
+):
+    server = other_engine(kind, LONG_ANSWER, context=0)
+    place.use(server.url)
     done = place.run("run", "-p", "Say something", "--output", "jsonl")
-    types = [record["type"] for record in done.records]
-    [notice] = [record for record in done.records if "how much context" in record.get("text", "")]
-    assert notice["level"] == "warning"
-    assert done.records.index(notice) < types.index("step_started")
-    assert (done.code, done.records[0]["context_tokens"]) == (0, 0)
+    assert done.code == 2
+    assert done.result["error"].startswith(
+        f"the server at {server.url} does not say how much context the model gets"
+    )
+    assert "AGENT_SERVER_CONTEXT=32768" in done.result["hint"]
+    assert ("OLLAMA_CONTEXT_LENGTH" in done.result["hint"]) == (kind == "ollama")
+    assert server.bodies == []
+
+
+@pytest.mark.parametrize("kind", ["bare", "ollama"])
+def test_window_that_a_person_tells_is_taken_where_the_server_does_not_say(
+    kind: str, place: Place, other_engine: StartEngine
+):
+    place.use(other_engine(kind, LONG_ANSWER, context=0).url)
+    place.variables["AGENT_SERVER_CONTEXT"] = "9000"
+    done = place.run("run", "-p", "Say something", "--output", "jsonl")
+    assert (done.code, begun(done)["context_tokens"]) == (0, 9_000)
+
+
+def test_window_that_a_person_tells_does_not_count_against_what_the_server_says(
+    place: Place, other_engine: StartEngine
+):
+    place.use(other_engine("vllm", LONG_ANSWER).url)
+    place.variables["AGENT_SERVER_CONTEXT"] = "9000"
+    done = place.run("run", "-p", "Say something", "--output", "jsonl")
+    assert (done.code, begun(done)["context_tokens"]) == (0, 16_384)
 
 
 def test_less_context_than_the_profile_says_is_told_of_a_server_elsewhere(
@@ -119,11 +158,11 @@ def test_less_context_than_the_profile_says_is_told_of_a_server_elsewhere(
 
 
 def test_context_of_a_profile_counts_where_the_server_does_not_say(place: Place, other_engine: StartEngine):
-    server = other_engine("ollama", LONG_ANSWER, models=("a:1b",), loaded=())
+    server = other_engine("ollama", LONG_ANSWER, models=("a:1b",), loaded=(), context=0)
     place.profile("mine", f'engine = "remote"\nurl = "{server.url}/v1"\nmodel = "a:1b"\ncontext = 12000\n')
     done = place.run("run", "-p", "Hello", "--profile", "mine", "--output", "jsonl")
     assert done.code == 0
-    assert done.records[0]["context_tokens"] == 12_000
+    assert begun(done)["context_tokens"] == 12_000
     assert not [record for record in done.records if record["type"] == "notice"]
 
 
@@ -162,7 +201,7 @@ def test_profile_of_a_server_for_teams_does_real_work(name: str, place: Place, o
     )
     done = place.run("run", "-p", "Write made.txt", "--profile", "team", "--output", "jsonl")
     assert (done.code, done.result["files_changed"]) == (0, ["made.txt"])
-    assert done.records[0]["context_tokens"] == 16_384
+    assert begun(done)["context_tokens"] == 16_384
 
 
 def test_profile_that_names_another_model_than_the_server_has_is_refused(

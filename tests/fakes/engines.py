@@ -154,6 +154,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._chat(body)
         if self.path == "/v1/models":
             return {"object": "list", "data": [_listed(habits, name) for name in habits.models]}
+        if self.path == "/api/generate" and habits.kind == "ollama":
+            habits.loaded = (*(habits.models if habits.loaded is None else habits.loaded), body["model"])
+            return {"model": body["model"], "done": True, "done_reason": "load"}
         pages = _pages(self.engine, body)
         if self.path in pages:
             return pages[self.path]
