@@ -180,3 +180,7 @@ def test_a_paste_that_looks_like_a_placeholder_is_not_expanded_again():
 
 def test_line_ends_of_every_terminal_become_one_kind():
     assert normalised("a\r\nb\rc\n") == "a\nb\nc\n"
+
+
+def test_the_end_of_the_last_line_of_a_paste_begins_no_other_line():
+    assert Pastes().fold("row\n" * 60) == "[paste 1: 60 lines]"

@@ -57,6 +57,39 @@ async def test_keys_are_handled_while_the_files_of_a_huge_repository_are_listed(
         assert rig.handle.prompts == ["@src/other.py "]
 
 
+async def test_a_tab_that_is_ahead_of_the_menu_completes_as_soon_as_it_opens():
+    go = asyncio.Event()
+
+    async def list_files(_arguments: Mapping[str, Any]) -> list[str]:
+        await go.wait()
+        return ["src/app.py", "src/other.py"]
+
+    rig = Rig(options={"services": {"files": list_files}})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("@", "o", "t", "h", "tab")
+        assert rig.app.prompt.has_focus
+        go.set()
+        await rest(pilot)
+        assert rig.app.prompt.text == "@src/other.py "
+
+
+async def test_a_tab_that_is_ahead_of_the_menu_is_forgotten_when_something_else_is_typed():
+    go = asyncio.Event()
+
+    async def list_files(_arguments: Mapping[str, Any]) -> list[str]:
+        await go.wait()
+        return ["src/app.py", "src/other.py"]
+
+    rig = Rig(options={"services": {"files": list_files}})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await pilot.press("@", "o", "tab", "t")
+        go.set()
+        await rest(pilot)
+        assert rig.app.prompt.text == "@ot"
+
+
 @pytest.mark.parametrize("key", ["ctrl+j", "shift+enter"])
 async def test_a_new_line_has_keys_of_its_own(key: str):
     rig = Rig()

@@ -20,7 +20,7 @@ class Pastes:
 
     def fold(self, text: str) -> str:
         """`text`, or a placeholder for it where it is long."""
-        lines = text.count("\n") + 1
+        lines = text.removesuffix("\n").count("\n") + 1
         if lines <= MOST_LINES and len(text) <= MOST_CHARACTERS:
             return text
         return self._kept("paste", f": {lines} lines" if lines > 1 else f": {len(text)} characters", text)

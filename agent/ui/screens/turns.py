@@ -19,6 +19,7 @@ from agent.ui.meter import Turn, accepted_length, turn_records
 from agent.ui.text import count, duration, rate, share
 
 _BARS = "▁▂▃▄▅▆▇█"
+_NOTHING = "-"
 _COLUMNS = (
     "turn",
     "ended",
@@ -67,9 +68,9 @@ class TurnsScreen(ModalScreen[None]):
         if not self._turns:
             return
         table: DataTable[str] = self.query_one(DataTable)
-        rows = [_row(turn) for turn in self._turns]
-        widths = [max(len(line[at]) for line in (_COLUMNS, *rows)) for at in range(len(_COLUMNS))]
-        table.add_columns(*(name.rjust(width) for name, width in zip(_COLUMNS, widths, strict=True)))
+        names, *rows = _with_something([_COLUMNS, *(_row(turn) for turn in self._turns)])
+        widths = [max(len(line[at]) for line in (names, *rows)) for at in range(len(names))]
+        table.add_columns(*(name.rjust(width) for name, width in zip(names, widths, strict=True)))
         for row in rows:
             table.add_row(*(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
         table.move_cursor(row=len(self._turns) - 1)
@@ -90,6 +91,12 @@ class TurnsScreen(ModalScreen[None]):
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+
+def _with_something(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Without the columns in which no row has a figure: a narrow terminal has no room for them."""
+    shown = [at for at in range(len(lines[0])) if any(line[at] != _NOTHING for line in lines[1:])]
+    return [[line[at] for at in shown] for line in lines]
 
 
 def as_json(turns: Sequence[Turn]) -> str:
@@ -146,10 +153,10 @@ def _row(turn: Turn) -> list[str]:
         turn.reason.replace("_", " "),
         str(turn.steps),
         duration(turn.seconds),
-        "-" if stats.decode_rate is None else rate(stats.decode_rate),
-        "-" if stats.prefill_rate is None else rate(stats.prefill_rate),
-        "-" if stats.acceptance_rate is None else share(stats.acceptance_rate),
-        "-" if length is None else f"{length:.1f}",
+        _NOTHING if stats.decode_rate is None else rate(stats.decode_rate),
+        _NOTHING if stats.prefill_rate is None else rate(stats.prefill_rate),
+        _NOTHING if stats.acceptance_rate is None else share(stats.acceptance_rate),
+        _NOTHING if length is None else f"{length:.1f}",
         count(stats.cached_tokens),
         count(stats.prompt_tokens),
         count(stats.decoded_tokens),

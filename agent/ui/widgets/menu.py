@@ -1,6 +1,6 @@
 """The list above the input field: commands or files that fit what is typed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
@@ -34,6 +34,7 @@ class Menu(Widget):
         self.chosen = 0
         self.target: Completable | None = None
         self.display = False
+        self._awaited: tuple[Completable, Callable[[], None]] | None = None
 
     @property
     def choice(self) -> Choice | None:
@@ -49,8 +50,16 @@ class Menu(Widget):
         self.display = bool(choices)
         self.styles.height = min(len(choices), MOST_ROWS)
         self.refresh(layout=True)
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None and awaited[0] == target and choices:
+            awaited[1]()
+
+    def when_open(self, target: Completable, act: Callable[[], None]) -> None:
+        """Calls `act` if the menu opens for `target` before it does for something else."""
+        self._awaited = (target, act)
 
     def close(self) -> None:
+        self._awaited = None
         self.choices = ()
         self.chosen = 0
         self.target = None

@@ -213,8 +213,16 @@ class Prompt(TextArea):
     def action_complete(self) -> None:
         if self.is_menu_open:
             self._accept(is_final=False)
+        elif (target := completable(self.before_cursor)) is not None:
+            # Whoever types fast is ahead of the menu.
+            self.menu.when_open(target, self._accept_current)
+            self.post_message(self.Completing(target))
         else:
             self.post_message(self.Wanted("beside"))
+
+    def _accept_current(self) -> None:
+        if self.is_menu_open:
+            self._accept(is_final=False)
 
     def action_escape(self) -> None:
         if self.is_menu_open:
