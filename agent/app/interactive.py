@@ -78,7 +78,7 @@ class InteractiveSession:
             mode=live.gate.mode,
             model=engine.model_name if engine else "",
             context_tokens=engine.model.context_tokens if engine else 0,
-            used_tokens=live.moment.tokens or live.used_tokens,
+            used_tokens=self._used_tokens,
             branch=live.glance.branch,
             changed_files=live.glance.changed_files,
             is_running=live.is_running,
@@ -86,6 +86,13 @@ class InteractiveSession:
             waits_for=live.moment.waits_for,
             pieces=live.moment.pieces,
         )
+
+    @property
+    def _used_tokens(self) -> int:
+        read = self._live.moment.tokens
+        if self._live.is_running:
+            return read or self._live.used_tokens
+        return max(read, self._live.used_tokens)  # a step that was interrupted has filled the context, too
 
     def events(self) -> AsyncIterator[Event]:
         return self._live.outbox.events()

@@ -8,6 +8,7 @@ from agent.core.events import (
     Event,
     Prefill,
     ReasoningDelta,
+    Rewound,
     StepFinished,
     StepStarted,
     TextDelta,
@@ -16,7 +17,7 @@ from agent.core.events import (
 )
 
 _BEGINNING = StepStarted | CompactionStarted
-_END = StepFinished | TurnFinished | CompactionFinished
+_END = StepFinished | CompactionFinished | Rewound
 
 
 @dataclass(slots=True)
@@ -24,8 +25,8 @@ class Moment:
     """Follows the events of a session.
 
     `tokens` are those that the server has read and written in the running step, 0 where it has not said so
-    yet, `pieces` those of its reply so far. `is_silent` between a request and the first sign of the model.
-    `waits_for` says in a few words what the request waits for, empty where that is not known.
+    yet, and stay after a step that was interrupted; `pieces` those of its reply so far. `is_silent` between a
+    request and the first sign of the model. `waits_for` says in a few words what the request waits for, empty where that is not known.
     """
 
     tokens: int = 0
@@ -43,6 +44,9 @@ class Moment:
             self._hear(0)
             self.pieces = 0
             self.is_silent = isinstance(event, StepStarted)
+        elif isinstance(event, TurnFinished):
+            self._hear(self.tokens)
+            self.pieces = 0
 
     def _hear(self, tokens: int) -> None:
         self.tokens = tokens

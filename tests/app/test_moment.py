@@ -6,10 +6,11 @@ from typing import Any, cast
 from agent.app.live import LiveSession
 from agent.app.moment import Moment
 from agent.app.server_watch import look_at_slots_once
-from agent.core.events import Prefill, StepFinished, StepStarted, TextDelta
+from agent.core.events import Prefill, Rewound, StepFinished, StepStarted, TextDelta, TurnFinished
 from agent.core.stats import StepStats
 
 DONE = StepFinished(step=1, stop_reason="stop", stats=StepStats())
+STOPPED = TurnFinished(reason="cancelled", answer="", detail="", steps=1, stats=StepStats())
 
 
 def waiting(*events: Any) -> LiveSession:
@@ -35,6 +36,15 @@ def test_the_context_fills_while_the_prompt_is_read_and_the_reply_is_written():
     moment.observe(TextDelta(text="b"))
     assert moment.tokens == 902
     moment.observe(DONE)
+    assert moment.tokens == 0
+
+
+def test_what_an_interrupted_step_has_read_stays_in_the_context():
+    moment = Moment()
+    for event in (StepStarted(step=1), Prefill(total=9, cached=0, processed=9), TextDelta(text="a"), STOPPED):
+        moment.observe(event)
+    assert (moment.tokens, moment.pieces, moment.is_silent) == (10, 0, False)
+    moment.observe(Rewound(to_turn=1, what="chat"))
     assert moment.tokens == 0
 
 
