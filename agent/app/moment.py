@@ -26,7 +26,8 @@ class Moment:
 
     `tokens` are those that the server has read and written in the running step, 0 where it has not said so
     yet, and stay after a step that was interrupted; `pieces` those of its reply so far. `is_silent` between a
-    request and the first sign of the model. `waits_for` says in a few words what the request waits for, empty where that is not known.
+    request and the first sign of the model. `waits_for` says in a few words what the request waits for, empty
+    where that is not known.
     """
 
     tokens: int = 0
