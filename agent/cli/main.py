@@ -4,7 +4,7 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NoReturn, TextIO
 
@@ -48,13 +48,27 @@ _OWN_OPTIONS = ("-h", "--help", "--version", "--")
 
 def run(argv: Sequence[str]) -> int:
     """Runs the command line; returns the exit code."""
-    from agent.core.errors import AgentError, ExitCode
-
     _open_closed_streams()
     try:
-        arguments = _parse(argv)
-        arguments.line = ("agent", *argv)
-        return arguments.func(arguments)
+        code = _told(lambda: _command(argv))
+    except SystemExit as ended:  # of `--help` and the like
+        raise SystemExit(ended.code or _told(sys.stdout.flush)) from None
+    lost = _told(sys.stdout.flush)
+    return code or lost
+
+
+def _command(argv: Sequence[str]) -> int:
+    arguments = _parse(argv)
+    arguments.line = ("agent", *argv)
+    return arguments.func(arguments)
+
+
+def _told(work: Callable[[], int | None]) -> int:
+    """Does it, and tells a person what went wrong; returns the exit code."""
+    from agent.core.errors import AgentError, ExitCode
+
+    try:
+        return work() or 0
     except AgentError as error:
         _complain(str(error))
         return int(error.exit_code)

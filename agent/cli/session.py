@@ -4,12 +4,15 @@ A session is its events, and the originals of the files that it changed, which `
 """
 
 import argparse
+import errno
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -139,6 +142,8 @@ def show_session(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.errno in FULL_DISK:
+            raise
         raise UsageError(f"cannot read {folder / EVENTS_NAME}: {error.strerror or error}") from error
     return 0
 
@@ -194,6 +199,8 @@ def export_session(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if target is None and error.errno in FULL_DISK:  # that of the output; the record is only read
+            raise
         problem = f"{error.strerror or error}: {error.filename or target or folder}"
         raise UsageError(f"cannot export session {folder.name}: {problem}") from error
     print(f"wrote {target}", file=sys.stderr)

@@ -1,60 +1,16 @@
 """Runs on a disk that takes no more, and on one that takes nothing."""
 
-import os
-import shutil
-import subprocess
-from functools import lru_cache
-from pathlib import Path
-
 import pytest
 
 from tests.conftest import StartServer
 from tests.e2e.conftest import AGENT, Place
+from tests.e2e.disks import SMALL_FILES, afterwards, frozen, full, thawed
 from tests.fakes.script import call
 
 pytestmark = pytest.mark.timeout(300)
 
-_SMALL = 'export PYTHONDONTWRITEBYTECODE=1; ulimit -f 4; exec "$@"'
-SMALL_FILES = ("bash", "-c", _SMALL, "bash", *AGENT)
-"""No file may become larger than 4 KiB, as on a disk that is full. Python would leave half its bytecode."""
 FINISH = call("finish", answer="Done.")
 LONG = "".join(f"line {number}\n" for number in range(2_000))
-
-
-@lru_cache(maxsize=1)
-def can_mount() -> bool:
-    words = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o size=16k tmpfs /mnt"]
-    return (
-        bool(shutil.which("unshare"))
-        and subprocess.run(words, capture_output=True, check=False).returncode == 0
-    )
-
-
-def full(place: Place, folder: Path) -> tuple[str, ...]:
-    """The command where a real disk has no byte left in `folder`; who may not mount has a limit on files."""
-    if not can_mount():
-        return SMALL_FILES
-    script = (
-        f"cp -a {folder} {folder}.copy && mount -t tmpfs -o size=64k tmpfs {folder} && "
-        f"cp -a {folder}.copy/. {folder} && (cat /dev/zero > {folder}/filler) 2> /dev/null; "
-        f'cd {place.workspace} && "$@"; code=$?; rm {folder}/filler; '
-        f"rm -r {folder}.copy; cp -a {folder} {folder}.copy; exit $code"
-    )
-    return ("unshare", "--mount", "sh", "-c", script, "sh", *AGENT)
-
-
-def afterwards(folder: Path) -> Path:
-    """Where what was in `folder` can be looked at when the command has ended."""
-    copy = folder.with_name(f"{folder.name}.copy")
-    return copy if copy.exists() else folder
-
-
-def frozen(folder: Path) -> tuple[str, ...]:
-    """The command with a folder that cannot be written to."""
-    if os.geteuid() == 0:  # whom permissions do not stop
-        script = f'mount --bind -o ro {folder} {folder} && exec "$@"'
-        return ("unshare", "--mount", "sh", "-c", script, "sh", *AGENT)
-    return ("sh", "-c", f'chmod 500 {folder} && exec "$@"', "sh", *AGENT)
 
 
 def test_a_disk_that_takes_no_more_ends_the_record_and_not_the_work(
@@ -62,7 +18,7 @@ def test_a_disk_that_takes_no_more_ends_the_record_and_not_the_work(
 ):
     (place.workspace / "long.txt").write_text("line\n" * 300, "utf-8")
     place.use(scripted_server(call("read", path="long.txt"), call("read", path="long.txt"), "Done.").url)
-    done = place.run("run", "-p", "Work", "--output", "json", program=SMALL_FILES)
+    done = place.run("run", "-p", "Work", "--output", "json", program=(*SMALL_FILES, *AGENT))
     assert done.code == 0, done.err
     assert "no longer recorded completely" in done.err
     assert place.run("session", "list").code == 0
@@ -132,8 +88,8 @@ def test_a_state_folder_that_takes_nothing_is_said_in_one_line_before_anything_b
     server = scripted_server(FINISH)
     place.use(server.url)
     place.state.mkdir()
-    done = place.run("run", "-p", "Hello", program=frozen(place.state))
-    place.state.chmod(0o700)
+    done = place.run("run", "-p", "Hello", program=frozen(place, place.state))
+    thawed(place.state)
     assert done.code == 2
     assert done.err.startswith("agent: ")
     assert str(place.state) in done.err.splitlines()[0]

@@ -44,11 +44,12 @@ class InputHistory:
         line = json.dumps({"text": text}, ensure_ascii=True) + "\n"
         try:
             make_private_folder(self._path.parent)
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError:
             return
         try:
-            os.write(descriptor, line.encode("ascii"))
+            torn = b"\n" if _is_torn(descriptor) else b""
+            os.write(descriptor, torn + line.encode("ascii"))
         except OSError:
             return
         finally:
@@ -88,6 +89,12 @@ class InputHistory:
         if self._path is not None:
             text = "".join(json.dumps({"text": entry}, ensure_ascii=True) + "\n" for entry in entries)
             write_private(self._path, text)
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Whether the file ends within a line, as after a disk that was full: the next would be lost with it."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
 def _read(line: str) -> str:
