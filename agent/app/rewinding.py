@@ -7,6 +7,7 @@ from typing import Literal
 from agent.app.live import LiveSession
 from agent.core.errors import UsageError
 from agent.core.events import PrefixBroken, Rewound
+from agent.core.outside_text import shown_name
 from agent.resources import state_folder
 from agent.session.rewind import RewoundFiles, rewind_files
 
@@ -119,13 +120,14 @@ async def _files(live: LiveSession, turn: int, changed: list[str]) -> RewoundFil
 def _tell(live: LiveSession, point: RewindPoint, what: What, files: RewoundFiles, changed: list[str]) -> None:
     """Says what the front and the model cannot know otherwise."""
     if what == "files":
-        names = ", ".join((*files.restored, *files.deleted))
+        names = ", ".join(map(shown_name, (*files.restored, *files.deleted)))
         if names:
             live.inbox.note(f"(The user put files back: {names}. Read a file again before you change it.)")
         return
     live.emit(PrefixBroken(cause=f"the conversation went back to before turn {point.turn}"))
     live.takes_up(live.turns.context_tokens)
-    names = ", ".join(changed if what == "chat" else [path for path, _ in files.left])
+    differ = changed if what == "chat" else [path for path, _ in files.left]
+    names = ", ".join(map(shown_name, differ))
     if names:
         live.inbox.note(f"(Files that may differ from what you have seen: {names}.)")
 

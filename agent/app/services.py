@@ -51,6 +51,7 @@ from agent.app.wording import why_blind
 from agent.core.cancel import unless_cancelled
 from agent.core.errors import UsageError
 from agent.core.events import Event
+from agent.core.outside_text import shown_name
 from agent.resources import state_folder
 from agent.session.catalogue import SessionSummary, session_folders, summarise
 from agent.session.diffs import session_diff
@@ -167,7 +168,8 @@ class SessionServices:
         files = (*result.restored, *result.deleted)
         if files:
             live.undone.append(result.recorded_as)
-            live.inbox.note(f"(The user {what}: {', '.join(files)}. Read a file again before you change it.)")
+            names = ", ".join(map(shown_name, files))
+            live.inbox.note(f"(The user {what}: {names}. Read a file again before you change it.)")
         live.glance.refresh()
         return result
 

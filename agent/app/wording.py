@@ -119,7 +119,7 @@ def whereabouts(workspace: Path, branch: str, most_characters: int) -> str:
     files = list_files(workspace, LISTED_FILES + 1)
     where = f"You are in the folder {shown_name(workspace.name or str(workspace))}"
     if branch:
-        where += f", on the git branch {branch}"
+        where += f", on the git branch {shown_name(branch)}"
     if not files:
         return f"{where}. It is empty."
     if len(files) <= LISTED_FILES:

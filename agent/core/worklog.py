@@ -17,6 +17,7 @@ from agent.core.events import (
     TurnStarted,
     UserMessageAdded,
 )
+from agent.core.outside_text import shown_name
 from agent.core.tool import FileDiff
 
 BEGINNING = "(Our earlier conversation, summed up:)"
@@ -97,7 +98,9 @@ class WorkLog:
         blocks = [
             _prompts(said, int(room * _PROMPTS_SHARE), first_is_kept),
             _listed("Files changed", self._changes()),
-            _listed("Files read", [path for path in self._read() if path not in self._all_changed()]),
+            _listed(
+                "Files read", [shown_name(one) for one in self._read() if one not in self._all_changed()]
+            ),
             self._check_text(),
             self._last("Commands run last", [line for turn in self._turns for line in turn.commands]),
             self._last("What failed last", [line for turn in self._turns for line in turn.failures]),
@@ -121,7 +124,7 @@ class WorkLog:
         if isinstance(command, str):
             turn.commands.append(f"`{_one_line(command)}` {_how_it_ended(event)}")
         elif event.outcome in ("error", "denied"):
-            about = f" {path}" if isinstance(path, str) else ""
+            about = f" {shown_name(path)}" if isinstance(path, str) else ""
             turn.failures.append(f"{tool}{about}: {_one_line(event.text)}")
         elif tool in _LOOKS and isinstance(path, str):
             turn.read[path] = None
@@ -144,7 +147,14 @@ class WorkLog:
                 done = all_changes.setdefault(path, {})
                 for kind, times in kinds.items():
                     done[kind] = done.get(kind, 0) + times
-        return [f"{path} ({', '.join(map(_times, done.items()))})" for path, done in all_changes.items()]
+        return [
+            f"{shown_name(path)} ({', '.join(map(_times, done.items()))})"
+            for path, done in all_changes.items()
+        ]
+
+    def _only_read(self) -> list[str]:
+        changed = self._all_changed()
+        return [shown_name(path) for path in self._read() if path not in changed]
 
     def _all_changed(self) -> set[str]:
         return {path for turn in self._turns for path in turn.changed}
