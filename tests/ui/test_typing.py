@@ -57,6 +57,18 @@ async def test_keys_are_handled_while_the_files_of_a_huge_repository_are_listed(
         assert rig.handle.prompts == ["@src/other.py "]
 
 
+async def test_enter_behind_a_file_that_is_typed_to_its_end_sends_the_message():
+    rig = Rig(handles=[FakeHandle(services={"files": ["app.py", "app.pyi"]})])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await type_text(pilot, "see @app.py")
+        await rest(pilot)
+        assert rig.app.menu.display
+        await pilot.press("enter")
+        await rest(pilot)
+        assert rig.handle.prompts == ["see @app.py"]
+
+
 async def test_a_tab_that_is_ahead_of_the_menu_completes_as_soon_as_it_opens():
     go = asyncio.Event()
 

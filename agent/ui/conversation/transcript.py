@@ -60,6 +60,7 @@ class Transcript:
         self._dirty: dict[int, Block] = {}
         self._stream: MarkdownStream | None = None
         self._streamed: list[str] = []
+        self._has_spoken = False  # in this step, whether or not its stream is still open
         self._stream_begin = 0
         self._message = 0
         self._reasoning: Reasoning | None = None
@@ -158,6 +159,7 @@ class Transcript:
                 self._user(event)
             case StepStarted() | TurnStarted():
                 self._close_streams()
+                self._has_spoken = False
             case CheckFinished():
                 self._append(summaries.check(event))
             case SessionStarted():
@@ -195,6 +197,7 @@ class Transcript:
             self._streamed = []
             self._stream_begin = len(self.document)
             self._stream = MarkdownStream(self)
+            self._has_spoken = True
             text = text.lstrip("\n")
         self._streamed.append(text)
         self._stream.feed(text)
@@ -226,10 +229,11 @@ class Transcript:
     def _replied(self, event: AssistantReplied) -> None:
         thought = bool(self._thought)
         text = event.text.strip()
-        streamed = "".join(self._streamed).strip() if self._stream is not None else ""
-        if self._stream is not None and text and text != streamed:
+        streamed = "".join(self._streamed).strip() if self._has_spoken else ""
+        self._drop_preparing()
+        if self._has_spoken and text and text != streamed:
             self._mend(text, streamed)
-        had_stream = self._stream is not None
+        had_stream, self._has_spoken = self._has_spoken, False
         self._close_streams()
         self._thought = []
         if not thought and event.reasoning.strip() and not had_stream:

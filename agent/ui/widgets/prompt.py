@@ -88,6 +88,14 @@ class Prompt(TextArea):
         """Whether the menu fits what is in the field now; one for an earlier text does not count."""
         return bool(self.menu.display) and self.menu.target == completable(self.before_cursor)
 
+    @property
+    def _is_whole_mention(self) -> bool:
+        """Whether the file that the menu offers is typed to its end already: Enter then means the message."""
+        choice, target = self.menu.choice, self.menu.target
+        if choice is None or target is None or target.kind != "file":
+            return False
+        return self.before_cursor.endswith(choice.value.rstrip()) and choice.label == target.query
+
     def draft(self) -> Draft:
         return Draft(self.text, dict(self.pastes.texts))
 
@@ -157,7 +165,7 @@ class Prompt(TextArea):
         self.move_cursor(result.end_location)
 
     def action_send(self) -> None:
-        if self.is_menu_open:
+        if self.is_menu_open and not self._is_whole_mention:
             self._accept(is_final=True)
             return
         row, column = self.cursor_location

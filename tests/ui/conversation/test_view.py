@@ -192,6 +192,18 @@ async def test_a_call_that_is_being_written_is_announced_and_then_replaced():
         assert "writing a call" not in on_screen(view)
 
 
+async def test_what_is_said_before_a_call_is_shown_once_though_the_call_is_announced_behind_it():
+    said = AssistantReplied(text="I look at it.", reasoning="")
+    events = [StepStarted(step=1), *words("I look at it."), ToolCallDelta(text="{}"), said, call()]
+    async with shown(events) as (view, pilot):
+        assert on_screen(view).count("I look at it.") == 1
+        assert "writing a call" not in on_screen(view)
+        lost = [StepStarted(step=2), *words("Now I"), ToolCallDelta(text="{}")]
+        await feed(view, pilot, [*lost, AssistantReplied(text="Now I run it.", reasoning=""), call(2)])
+        assert on_screen(view).count("Now I") == 1
+        assert "Now I run it." in on_screen(view)
+
+
 async def test_lost_deltas_are_made_up_for_by_the_whole_reply():
     reply = AssistantReplied(text="The whole sentence.", reasoning="")
     async with shown([*words("The whole"), reply]) as (view, pilot):
