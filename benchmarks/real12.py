@@ -19,6 +19,9 @@ from typing import Any
 
 from agent.llm.protocol import ConstrainedProtocol, NativeProtocol
 from agent.llm.stats import from_timings
+from agent.resources import data_folder, profiles_folder
+from agent.server.download import obtain
+from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint
 from benchmarks import report12, scenario12
 from benchmarks.forcing_proxy import Call, ForcingProxy
@@ -26,6 +29,7 @@ from benchmarks.native_proxy import NativeHandler
 from benchmarks.real_conversation import Step, converse, reuse_in
 from benchmarks.scenario12 import Protocol
 from benchmarks.session12 import AGENT, Bench, make_bench
+from tests.real import llama_server
 from tests.real.rig import serving
 from tools import built_in_tools
 
@@ -112,7 +116,12 @@ def sessions(profile: str, folder: Path) -> list[Session]:
 def under_template(template: Path, folder: Path) -> Session:
     """The scripted native session with the weights of the smallest model and another model's template."""
     bench = make_bench(folder / "bench")
-    with serving(SMALLEST, folder, threads=0, context=CONTEXT, chat_template_file=str(template)) as endpoint:
+    weights = load_profile(SMALLEST, [profiles_folder()]).model_files[0]
+    model = obtain(weights, Path(os.environ.get("AGENT_MODELS_FOLDER") or data_folder() / "models"))
+    words = ("-m", str(model), "-c", str(CONTEXT), "-np", "1", "--chat-template-file", str(template))
+    with llama_server.serving(words, folder) as up:
+        url = f"http://127.0.0.1:{up.port}"
+        endpoint = Endpoint(base_url=url, api_key="", profile=SMALLEST, context_tokens=CONTEXT)
         steps = scripted(bench, endpoint, "native")
     return Session(SMALLEST, f"scripted, native, template {template.stem}", steps)
 

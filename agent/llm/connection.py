@@ -27,7 +27,7 @@ _UNANSWERED = 2
 _CONNECT_SECONDS = 10.0
 # llama-server closes a connection after five idle seconds (cpp-httplib's default), and httpx2 keeps one as
 # long: a request could meet that end.
-_KEPT_SECONDS = 2.0
+KEPT_SECONDS = 2.0
 _SENT_HEADERS = frozenset(
     {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
 )
@@ -42,7 +42,7 @@ class Connection:
     `transport` replaces the network in tests. A server that sends nothing for `silence_seconds` is given
     up; one that sends nothing for `stall_seconds` and twice leaves `/health` unanswered for
     `health_seconds` is dead. `retry_seconds` pass before a failed request is repeated, twice that before
-    the second time.
+    the second time. A connection that was idle for `kept_seconds` is not used again.
 
     `llama_fields` says whether fields that only llama-server knows are sent, `grammars` whether replies may
     be bound to one; a server that refuses some gets the request again without. `metrics` names an engine
@@ -58,6 +58,7 @@ class Connection:
     stall_seconds: float = STALL_SECONDS
     health_seconds: float = HEALTH_SECONDS
     retry_seconds: float = RETRY_DELAY_SECONDS
+    kept_seconds: float = KEPT_SECONDS
     loading_seconds: float = LOADING_PATIENCE_SECONDS
     llama_fields: bool = True
     grammars: bool = True
@@ -135,7 +136,7 @@ def open_client(connection: Connection, pulse: Pulse | None = None) -> "AsyncOpe
     timeout = httpx2.Timeout(connection.silence_seconds, connect=_CONNECT_SECONDS)
     http = httpx2.AsyncClient(
         timeout=timeout,
-        limits=httpx2.Limits(keepalive_expiry=_KEPT_SECONDS),
+        limits=httpx2.Limits(keepalive_expiry=connection.kept_seconds),
         verify=not plain,
         trust_env=not plain,
         event_hooks={"request": [keep_what_is_needed], "response": [take_the_pulse]},
