@@ -228,6 +228,7 @@ class AgentApp(SureTimers, App[str]):
             is_asking=desk is not None and bool(desk.panel.display),
             has_conversation=desk is not None and desk.has_conversation,
             in_conversation=desk is not None and self.main.focused is desk.conversation,
+            in_question=desk.panel.part_with_focus if desk is not None else "",
         )
         self.hints.show(found, is_more=desk is not None and not desk.follows)
 

@@ -1,5 +1,7 @@
 """The row of keys under the input."""
 
+from typing import Any
+
 from textual.app import App, ComposeResult
 
 from agent.ui.widgets.hint_line import HintLine, hints_for
@@ -39,3 +41,19 @@ async def test_help_stays_when_the_terminal_is_narrow_and_others_go_first():
 
 async def test_a_row_that_holds_nothing_stays_empty():
     assert not (await row_at(5, is_more=False)).strip()
+
+
+def test_the_keys_of_a_question_are_those_of_the_part_that_has_the_focus():
+    def keys(**focus: Any) -> list[tuple[str, str]]:
+        return hints_for(
+            lambda name: NAMES.get(name, name),
+            is_running=True,
+            is_asking=True,
+            has_conversation=True,
+            in_conversation=False,
+            **focus,
+        )
+
+    assert ("Tab", "to the question") in keys()
+    assert ("Tab", "to the input") in keys(in_question="choices")
+    assert keys(in_question="reason")[:2] == [("Enter", "denies"), ("Esc", "back")]

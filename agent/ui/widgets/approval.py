@@ -105,6 +105,13 @@ class ApprovalPanel(Vertical):
         self._reason.display = False
 
     @property
+    def part_with_focus(self) -> Literal["", "choices", "reason"]:
+        """Where a key that is pressed now goes to."""
+        if self.has_focus:
+            return "choices"
+        return "reason" if self.is_mounted and self._reason.has_focus else ""
+
+    @property
     def _reason(self) -> Input:
         return self.query_one("#approval-reason", Input)
 

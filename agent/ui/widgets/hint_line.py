@@ -1,6 +1,7 @@
 """The row under the input field: the keys that matter now, and whether there is more below."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from textual.content import Content
 from textual.widget import Widget
@@ -64,8 +65,9 @@ def hints_for(
     is_asking: bool,
     has_conversation: bool,
     in_conversation: bool,
+    in_question: Literal["", "choices", "reason"] = "",
 ) -> list[Hint]:
-    """What can be done now. `key` gives the key of a binding by its id."""
+    """What can be done now. `key` gives the key of a binding by its id, `in_question` is where keys go in it."""
     conversation = [(key("complete"), "conversation")] if has_conversation else []
     if in_conversation:
         return [
@@ -75,6 +77,16 @@ def hints_for(
             (key("conversation.copy"), "copies it"),
             (key("conversation.copy-code"), "copies code"),
             (key("conversation.end"), "end"),
+            (key("help"), "help"),
+        ]
+    if in_question == "reason":
+        return [("Enter", "denies"), ("Esc", "back"), (key("help"), "help")]
+    if in_question:
+        return [
+            ("←→ Enter", "answers"),
+            ("↑↓", "scroll"),
+            ("Tab", "to the input"),
+            ("Esc", "interrupts"),
             (key("help"), "help"),
         ]
     if is_asking:
