@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agent.server.record import Record
 
 FOLLOW_SECONDS = 0.3
+TAIL_BYTES = 256 * 1024
 DIALECTS = ("bee-0.3", "bee-0.4", "llama.cpp", "ik")
 
 
@@ -175,7 +176,6 @@ def run_logs(arguments: argparse.Namespace) -> int:
     """Prints the end of a log, and with --follow what comes after."""
     from agent.core.errors import UsageError
     from agent.resources import state_folder
-    from agent.server.logs import read_tail
 
     logs = sorted((state_folder() / "logs").glob("server-*.log"), key=lambda path: path.stat().st_mtime)
     if arguments.profile:
@@ -188,11 +188,22 @@ def run_logs(arguments: argparse.Namespace) -> int:
         raise UsageError(f"there is no server log{whose}", "a log is written once a server was started")
     log_file = logs[-1]
     print(f"==> {log_file} <==", file=sys.stderr)
-    lines = read_tail(log_file).splitlines()
-    print("\n".join(lines[-arguments.lines :] if arguments.lines > 0 else []), flush=True)
+    text, position, number = _end_of(log_file)
+    lines = text.splitlines(keepends=True)[-arguments.lines :] if arguments.lines > 0 else []
+    # The rest of an unfinished line comes later, if anybody waits for it.
+    unfinished = bool(lines) and not lines[-1].endswith("\n") and not arguments.follow
+    print("".join(lines), end="\n" if unfinished else "", flush=True)
     if arguments.follow:
-        _follow(log_file)
+        _follow(log_file, position, number)
     return 0
+
+
+def _end_of(log_file: Path) -> tuple[str, int, int]:
+    """The last part of a log, how many bytes the whole had then, and the number of the file."""
+    with log_file.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        start = file.seek(max(0, size - TAIL_BYTES))
+        return file.read(size - start).decode("utf-8", "replace"), size, os.fstat(file.fileno()).st_ino
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -276,9 +287,8 @@ def _capabilities(arguments: argparse.Namespace, profile: "Profile", setting: st
     return built_in(arguments.dialect or profile.dialect or "llama.cpp")
 
 
-def _follow(log_file: Path) -> None:
-    status = log_file.stat()
-    position, number = status.st_size, status.st_ino
+def _follow(log_file: Path, position: int, number: int) -> None:
+    """Prints what is added behind `position`; ends with the program."""
     while True:
         time.sleep(FOLLOW_SECONDS)
         status = log_file.stat() if log_file.exists() else None

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Done, Place, is_running
+from tests.e2e.conftest import Done, Place, ended, is_running
 from tests.fakes.llama_binary import FakeBinary, make_llama_binary, write_model
 from tests.real.tiny_pair import write_tiny_pair
 
@@ -73,6 +73,52 @@ def test_start_status_and_stop(place: Place, binary: FakeBinary):
     assert place.run("server", "stop").code == 0
     assert not is_running(status["pid"])
     assert statuses(place) == []
+
+
+def test_restart_brings_another_process_of_the_same_server(place: Place, binary: FakeBinary):
+    assert place.run("server", "start").code == 0
+    [before] = statuses(place)
+    assert place.run("server", "restart").code == 0
+    [after] = statuses(place)
+    assert not is_running(before["pid"])
+    assert (after["state"], after["fingerprint"]) == ("ready", before["fingerprint"])
+    assert [start["pid"] for start in binary.starts()] == [before["pid"], after["pid"]]
+
+
+def test_log_is_followed_also_into_that_of_the_next_start(place: Place, binary: FakeBinary):
+    assert place.run("server", "start").code == 0
+    log = Path(statuses(place)[0]["log_file"])
+    following = place.start("server", "logs", "-f")
+    try:
+        assert following.stdout is not None
+        assert next(line for line in following.stdout if "listening on" in line)
+        with log.open("a", encoding="utf-8") as file:
+            file.write("what came later\n")
+        assert next(line for line in following.stdout if line == "what came later\n")
+        log.replace(log.with_name(f"{log.name}.1"))
+        log.write_text("another start\n", "utf-8")
+        assert next(line for line in following.stdout if line == "another start\n")
+    finally:
+        following.send_signal(signal.SIGINT)
+        assert ended(following).code == 130
+
+
+def test_page_of_the_server_is_opened_and_its_key_is_only_named_by_its_file(place: Place, binary: FakeBinary):
+    opened = place.folder / "opened"
+    browser = place.folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n', "utf-8")
+    browser.chmod(0o755)
+    with_browser = {"BROWSER": str(browser)}
+    assert place.run("server", "open", environment=with_browser).code == 5
+    assert not opened.exists()
+    assert place.run("server", "start").code == 0
+    done = place.run("server", "open", environment=with_browser)
+    [status] = statuses(place)
+    assert (done.code, done.out) == (0, f"{status['url']}\n")
+    assert opened.read_text("utf-8") == done.out
+    [key_file] = (place.state / "run").glob("*.key")
+    assert str(key_file) in done.err
+    assert key_file.read_text("utf-8").strip() not in done.out + done.err
 
 
 def test_key_is_in_a_file_and_never_in_an_argument(place: Place, binary: FakeBinary):
