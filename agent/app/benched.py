@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent.app.background import in_background
+from agent.app.carded import completed_profile
+from agent.app.foreign import template_arguments
 from agent.app.serving import Serving, choose
 from agent.bench.baseline import key_of
 from agent.bench.measure import MeasureOptions
@@ -49,6 +51,8 @@ class ServedContestant:
         self.report.facts |= offered
         if self.options.model == "local" and offered.get("served model"):
             self.options = replace(self.options, model=offered["served model"])
+        told = template_arguments(self.endpoint, completed_profile(self.serving, self.endpoint))
+        self.options = replace(self.options, template_arguments=told)
         return self.endpoint
 
     async def close(self) -> None:

@@ -15,7 +15,9 @@ from typing import Any
 
 from agent.app.benched import ServedContestant
 from agent.app.benching import BenchRequest, empty_result, prompts_of, write_reports
+from agent.app.carded import completed_profile
 from agent.app.engine import Engine, why_gone
+from agent.app.foreign import template_arguments
 from agent.app.live import LiveSession
 from agent.bench.figures import Row, Spread, rows_by_prompt
 from agent.bench.measure import MeasureOptions
@@ -129,6 +131,7 @@ async def _measured(
         max_tokens=request.max_tokens,
         model=serving.profile.model or engine.endpoint.model or "local",
         sampling=serving.profile.sampling.model_dump(exclude_none=True, exclude={"temperature"}),
+        template_arguments=template_arguments(engine.endpoint, completed_profile(serving, engine.endpoint)),
     )
     report = ServerReport(
         name=serving.profile.name, speculation=" + ".join(serving.profile.speculation.kinds) or "none"

@@ -37,8 +37,9 @@ class MeasureOptions:
     """How a prompt is sent.
 
     `max_tokens` and `temperature` win over those of the prompt. `sampling` is what else is sent (top_k ...),
-    `extra` wins over everything. `timeout_seconds` is for silence of the server, and for a whole reply that
-    is not streamed. `transport` replaces the network in tests.
+    `template_arguments` what the model's chat template is told, `extra` wins over everything.
+    `timeout_seconds` is for silence of the server, and for a whole reply that is not streamed. `transport`
+    replaces the network in tests.
     """
 
     max_tokens: int | None = None
@@ -47,6 +48,7 @@ class MeasureOptions:
     stream: bool = True
     model: str = "local"
     sampling: Mapping[str, Any] = field(default_factory=dict)
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     progress: Progress | None = None
@@ -161,6 +163,7 @@ def request_body(prompt: BenchPrompt, options: MeasureOptions) -> dict[str, Any]
         **({"tools": [dict(tool) for tool in prompt.tools]} if prompt.tools else {}),
         **prompt.request,
         **options.sampling,
+        **({"chat_template_kwargs": dict(options.template_arguments)} if options.template_arguments else {}),
         "max_tokens": _first(options.max_tokens, prompt.max_tokens, DEFAULT_MAX_TOKENS),
         "temperature": _first(options.temperature, prompt.temperature, DEFAULT_TEMPERATURE),
         **({} if options.seed is None else {"seed": options.seed}),

@@ -52,6 +52,23 @@ def test_servers_that_run_elsewhere_are_compared(
     assert [chat.body["temperature"] for chat in fast.chats] == [0, 0, 0]
 
 
+def test_template_of_a_server_elsewhere_hears_in_each_request_what_the_profile_says(
+    place: Path, scripted_server: StartServer
+):
+    server = scripted_server(ALWAYS)
+    profiles = place / "config" / "profiles"
+    profiles.mkdir(parents=True)
+    text = (
+        f'engine = "remote"\nurl = "{server.url}"\nreasoning = "off"\n[template_arguments]\nstyle = "brief"\n'
+    )
+    (profiles / "box.toml").write_text(text, "utf-8")
+    assert run(["bench", "box", *SHORT]) == 0
+    assert run(["bench", "box", *SHORT, "--extra-inputs", '{"chat_template_kwargs": {}}']) == 0
+    told = [chat.body["chat_template_kwargs"] for chat in server.chats]
+    assert told[0] == {"style": "brief", "enable_thinking": False}
+    assert told == [told[0]] * (len(told) // 2) + [{}] * (len(told) // 2)
+
+
 def test_json_on_stdout_is_alone_there(scripted_server: StartServer, capsys: pytest.CaptureFixture[str]):
     assert run(["bench", "--url", scripted_server(ALWAYS).url, *SHORT, "--json", "-"]) == 0
     out, err = capsys.readouterr()

@@ -14,7 +14,7 @@ from typing import Any
 from agent.app.background import in_background
 from agent.app.conversation import system_prompt
 from agent.app.doctor.finding import Finding, of_error, ok, problem, warning
-from agent.app.foreign import connection_to, speaks_llama
+from agent.app.foreign import connection_to, speaks_llama, template_arguments
 from agent.app.serving import Serving
 from agent.bench.baseline import Baseline
 from agent.bench.measure import Measurement, MeasureOptions, measure
@@ -116,7 +116,7 @@ class Live:
         sampling = profile.sampling.model_dump(exclude_none=True, exclude={"temperature"})
         options = MeasureOptions(
             max_tokens=self._tokens_to_measure, model=self.endpoint.model, sampling=sampling, seed=42,
-            timeout_seconds=self.patience,
+            template_arguments=template_arguments(self.endpoint, profile), timeout_seconds=self.patience,
         )  # fmt: skip
         found = await measure(self.endpoint, prompt, options)
         kinds = profile.speculation.kinds

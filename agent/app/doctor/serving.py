@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agent.app.doctor.finding import Finding, Patient, of_error, ok, problem, warning
+from agent.app.serving import LOADED_ON_DEMAND
 from agent.app.setup.look import profile_folders
 from agent.bench.baseline import FILE_NAME, baseline_for
 from agent.config.layers import unknown_variables
@@ -125,6 +126,13 @@ def _elsewhere(patient: Patient, chosen: Profile) -> Iterator[Finding]:
     title = next((name for kind, name in ENGINE_TITLES.items() if kind == offer.engine), offer.engine)
     context = f", context {offer.context_tokens} tokens" if offer.context_tokens else ""
     yield ok("engine", f"{title} answers at {url}{context}")
+    told = "context" in chosen.model_fields_set or (patient.loaded and patient.loaded.settings.server.context)
+    if not (offer.context_tokens or told or offer.engine in LOADED_ON_DEMAND):
+        yield problem(
+            "window",
+            f"{title} does not say how much context the model gets, so no conversation begins",
+            "set server.context, or context in the profile",
+        )
 
 
 def model_files(patient: Patient) -> Iterator[Finding]:

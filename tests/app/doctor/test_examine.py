@@ -12,6 +12,7 @@ from agent.core.errors import UsageError
 from agent.server.engines import EngineFacts, ServedModel
 from agent.server.hardware import Hardware
 from tests.app.setup.rig import Machine, gpu, hardware
+from tests.conftest import StartEngine
 
 Look = Callable[..., list[Finding]]
 
@@ -105,6 +106,22 @@ def test_copy_with_other_bytes_is_a_problem_that_no_download_mends(machine: Mach
     assert finding.level == "problem"
     assert finding.message == f"{folder / 'copy.gguf'} has another sha256 than the profile names"
     assert "agent model" not in finding.remedy
+
+
+def test_window_that_neither_the_server_nor_anybody_else_tells_is_a_problem(
+    machine: Machine, look: Look, other_engine: StartEngine
+):
+    folder = machine.folder / "config" / "profiles"
+    folder.mkdir(parents=True)
+    box = f'engine = "remote"\nurl = "{other_engine("bare").url}"\n'
+    (folder / "box.toml").write_text(box, "utf-8")
+    (folder / "told.toml").write_text(f"{box}context = 9000\n", "utf-8")
+    [finding] = look("window", "box")
+    assert finding.level == "problem"
+    assert "server.context" in finding.remedy
+    assert look("window", "told") == []
+    machine.variables["AGENT_SERVER_CONTEXT"] = "9000"
+    assert look("window", "box") == []
 
 
 def test_broken_profile_that_is_not_in_use_is_a_warning(machine: Machine, look: Look):
