@@ -6,7 +6,6 @@ from agent.core.tool import Tool
 from tools.edit import EditTool
 from tools.finish import FinishTool
 from tools.glob import GlobTool
-from tools.patch import PatchTool
 from tools.read import ReadTool
 from tools.search import SearchTool
 from tools.shell import ShellTool
@@ -18,9 +17,14 @@ EditForm = Literal["replace", "patch", "whole"]
 
 def built_in_tools(edit_form: EditForm = "replace") -> tuple[Tool, ...]:
     """One fresh instance of each tool, always in the same order, which the prompt cache relies on."""
-    edit: dict[EditForm, tuple[Tool, ...]] = {
-        "replace": (EditTool(), WriteTool()),
-        "patch": (PatchTool(), WriteTool(for_changes="apply_patch")),
-        "whole": (WriteTool(for_changes=None),),
-    }
-    return (ReadTool(), SearchTool(), GlobTool(), *edit[edit_form], ShellTool(), FinishTool())
+    return (ReadTool(), SearchTool(), GlobTool(), *_editing(edit_form), ShellTool(), FinishTool())
+
+
+def _editing(form: EditForm) -> tuple[Tool, ...]:
+    if form == "replace":
+        return EditTool(), WriteTool()
+    if form == "whole":
+        return (WriteTool(for_changes=None),)
+    from tools.patch import PatchTool
+
+    return PatchTool(), WriteTool(for_changes="apply_patch")

@@ -142,13 +142,16 @@ def open_client(connection: Connection, pulse: Pulse | None = None) -> "AsyncOpe
         event_hooks={"request": [keep_what_is_needed], "response": [take_the_pulse]},
         transport=connection.transport,
     )
-    return AsyncOpenAI(
+    client = AsyncOpenAI(
         base_url=connection.address("/v1"),
         api_key=key,
         max_retries=0,
         timeout=timeout,
         http_client=http,
     )
+    # Else it looks before its first request, with a program of its own, for what would only be left out here.
+    client._platform = "Unknown"
+    return client
 
 
 def _felt(stream: "httpx2.AsyncByteStream", pulse: Pulse) -> "httpx2.AsyncByteStream":

