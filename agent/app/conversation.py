@@ -45,9 +45,7 @@ from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
 from tools import EditForm, built_in_tools
-from tools.outline import OutlineTool
 from tools.shell import ShellTool
-from tools.task import TaskTool
 
 HEADLESS_MODES: dict[Mode, Mode] = {"ask": "accept-edits"}
 """Where a person would be asked before each edit, an unattended run may edit inside of the workspace."""
@@ -242,7 +240,15 @@ def tools_for(
     Those for the `outline` and for `subagents` come before the last, which ends a task.
     """
     tools = built_in_tools(edit_form)
-    more: tuple[Tool, ...] = (*((OutlineTool(),) if outline else ()), *((TaskTool(),) if subagents else ()))
+    more: list[Tool] = []
+    if outline:
+        from tools.outline import OutlineTool
+
+        more.append(OutlineTool())
+    if subagents:
+        from tools.task import TaskTool
+
+        more.append(TaskTool())
     tools = (*tools[:-1], *more, *tools[-1:])
     shell = next(tool for tool in tools if isinstance(tool, ShellTool))
     own = OwnCommands(shell, authorship, only_reads=_reads_only(authorship.ledger.workspace))

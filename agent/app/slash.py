@@ -6,7 +6,6 @@ import os
 import re
 from pathlib import Path
 
-from agent.app.extension_services import ExtensionServices
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
 from agent.core.errors import UsageError
 
@@ -24,6 +23,8 @@ async def spelled_out(text: str, extensions: Extensions) -> str:
     word, rest = (*text.split(maxsplit=1), "", "")[:2]
     if not word.startswith("/") or not await asyncio.to_thread(_is_known, word[1:], extensions.workspace):
         return text
+    from agent.app.extension_services import ExtensionServices
+
     return await ExtensionServices(extensions).expand({"name": word, "arguments": rest})
 
 
