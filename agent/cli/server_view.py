@@ -122,10 +122,10 @@ def run_fit(arguments: argparse.Namespace) -> int:
     profile = _for_the_program(profile, settings.server.binary)
     headers = None
     try:
-        if arguments.online and not all(file.path_in(models).is_file() for file in profile.model_files):
+        if arguments.online:
             from agent.server.distant_header import headers_from_hub
 
-            headers = headers_from_hub(profile, cache_folder() / "headers")
+            headers = headers_from_hub(profile, cache_folder() / "headers", models_folder=models)
         report = fit_report(profile, models, detect_hardware(models), headers=headers)
     except ModelFileError as error:
         from agent.app.serving import with_profile

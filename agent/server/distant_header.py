@@ -21,12 +21,17 @@ _SECONDS = 120.0
 
 
 def headers_from_hub(
-    profile: Profile, folder: Path, means: Means | None = None, header_bytes: int = HEADER_BYTES
+    profile: Profile,
+    folder: Path,
+    means: Means | None = None,
+    header_bytes: int = HEADER_BYTES,
+    models_folder: Path | None = None,
 ) -> dict[str, Path]:
     """Fetches the headers of the profile's model files, those that are in `folder` excepted.
 
     Args:
         header_bytes: how much of each file is fetched.
+        models_folder: files that are there need no header; None = there are none.
 
     Returns:
         For each file name of the profile where its header is.
@@ -36,7 +41,10 @@ def headers_from_hub(
     """
     means = means or Means()
     make_private_folder(folder)
-    return {file.file: _header(file, folder, means, header_bytes) for file in profile.model_files}
+    missing = [
+        file for file in profile.model_files if models_folder is None or not file.found_in(models_folder)
+    ]
+    return {file.file: _header(file, folder, means, header_bytes) for file in missing}
 
 
 def _header(file: ModelFile, folder: Path, means: Means, header_bytes: int) -> Path:

@@ -69,3 +69,8 @@ def test_a_hub_that_refuses_is_named_with_its_reason(model: Path, tmp_path: Path
     with running_hub(hub), pytest.raises(ModelFileError, match=r"Hugging Face maker/model: .*404"):
         headers_from_hub(profile(), tmp_path / "headers", means(hub.url), HEADER)
     assert list((tmp_path / "headers").iterdir()) == []
+
+
+def test_a_file_that_is_here_needs_no_source(model: Path, tmp_path: Path):
+    mine = profile(sources=[], file=str(model))
+    assert headers_from_hub(mine, tmp_path / "headers", models_folder=tmp_path / "models") == {}
