@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from agent.app.command_trust import worded
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
 from agent.app.skill_shelf import trusted_names
 from agent.core.errors import UsageError
 from agent.core.outside_text import one_line
-from agent.skills.commands import expand
+from agent.skills.commands import CustomCommand
+from agent.skills.discover import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +64,40 @@ class ExtensionServices:
 
     async def expand(self, arguments: Mapping[str, Any]) -> str:
         name, rest = _name(arguments), _rest(arguments)
-        workspace = self.extensions.workspace
-        found = await asyncio.to_thread(find_custom_commands, workspace, os.environ)
-        command = found.get(name)
+        command, is_skill, passed_over = await asyncio.to_thread(self._meant, name)
+        if passed_over is not None:
+            self.extensions.notify(
+                f"this repository has a command /{name} that is not used, as it is not trusted and yours has "
+                f"that name; `agent trust` shows it and allows it"
+            )
         if command is not None:
-            return expand(command.body, rest)
-        skills = await asyncio.to_thread(find_skills, workspace, os.environ)
-        if skills.get(name) is None:
+            if not command.trusted:
+                self.extensions.notify(
+                    f"the command /{name} is sent as words of this repository and not as yours; "
+                    "`agent trust` shows it and changes that"
+                )
+            return worded(command, rest)
+        if not is_skill:
             raise UsageError(f"there is no command /{one_line(name, 60)}", "/help lists them")
         return self.extensions.shelf.by_hand(name, rest)
 
     async def init(self, _: Mapping[str, Any]) -> str:
         return files("agent").joinpath("prompts/init.md").read_text("utf-8").strip()
+
+    def _meant(self, name: str) -> tuple[CustomCommand | None, bool, CustomCommand | None]:
+        """The command of that name, whether it is a skill instead, and a command that an own one kept out."""
+        workspace = self.extensions.workspace
+        found = find_custom_commands(workspace, os.environ)
+        command = found.get(name)
+        if command is not None and command.trusted:
+            kept_out = (one for one in found.shadowed if one.name == name and not one.trusted)
+            return command, False, next(kept_out, None)
+        skills = find_skills(workspace, os.environ)
+        if skills.get(name) is None:
+            return command, False, None
+        if command is not None and name not in _own_skills(skills):
+            return command, False, None
+        return None, True, command
 
     def _skill_rows(self) -> list[SkillRow]:
         found = find_skills(self.extensions.workspace, os.environ)
@@ -89,16 +113,31 @@ class ExtensionServices:
 
     def _command_rows(self) -> list[CommandRow]:
         workspace = self.extensions.workspace
+        skills = find_skills(workspace, os.environ)
+        own = _own_skills(skills)
         rows = {
             command.name: CommandRow(
-                command.name, command.description, command.takes, "command", command.scope
+                command.name,
+                command.description,
+                command.takes,
+                "command",
+                command.scope if command.trusted else f"{command.scope}, not trusted",
             )
             for command in find_custom_commands(workspace, os.environ).commands
+            if command.trusted or command.name not in own
         }
-        for skill in find_skills(workspace, os.environ).skills:
+        for skill in skills.skills:
             row = CommandRow(skill.name, one_line(skill.description, 200), skill.takes, "skill", skill.scope)
             rows.setdefault(skill.name, row)
         return sorted(rows.values(), key=lambda row: row.name)
+
+
+def _own_skills(found: Found) -> frozenset[str]:
+    """Names of the skills that come before an untrusted command of the project."""
+    try:
+        return trusted_names(found, os.environ)
+    except UsageError:  # a damaged record of trust says nothing about any project
+        return frozenset(skill.name for skill in found.skills if skill.scope != "project")
 
 
 def _name(arguments: Mapping[str, Any]) -> str:

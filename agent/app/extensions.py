@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.app.authorship import Authorship
+from agent.app.command_trust import trust_in
 from agent.app.edited import with_edits
 from agent.app.formatters import edit_runner
 from agent.app.hooked import HookedFinish, HookedGate, HookedTool
@@ -119,9 +120,10 @@ def find_skills(workspace: Path, environment: Mapping[str, str], *, bundled: boo
 
 
 def find_custom_commands(workspace: Path, environment: Mapping[str, str]) -> FoundCommands:
-    """All custom commands for a folder, nearest first. Reads files."""
+    """All custom commands for a folder, see `agent.skills.commands.find_commands`. Reads files."""
     root = find_project_root(workspace)
-    return find_commands(command_folders(workspace, root, personal_folders("commands", environment)))
+    folders = command_folders(workspace, root, personal_folders("commands", environment))
+    return find_commands(folders, trust_in(environment))
 
 
 def personal_folders(kind: str, environment: Mapping[str, str]) -> list[Path]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent.app.mcp import ProjectFile
     from agent.app.skill_trust import OpenSkill
     from agent.config.load import ProjectConfig
+    from agent.skills.commands import CustomCommand
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -60,6 +61,7 @@ def _list() -> int:
 
 def _content_of(entry: Path) -> bytes:
     """What an entry of the record of trust is about, as it is now. Raises OSError."""
+    from agent.app.command_trust import is_about_command
     from agent.app.formatters import fingerprint_of, is_about_formatters, own_formatters
     from agent.app.mcp import MCP_FILE
     from agent.app.skill_trust import skill_file
@@ -67,12 +69,13 @@ def _content_of(entry: Path) -> bytes:
 
     if is_about_formatters(entry):
         return fingerprint_of(own_formatters(entry.parent.parent))
-    if entry.name == MCP_FILE:
+    if entry.name == MCP_FILE or is_about_command(entry):
         return entry.read_bytes()
     return (skill_file(entry) or project_config_file(entry)).read_bytes()
 
 
 def _revoke(path: Path) -> int:
+    from agent.app.command_trust import revoke_commands
     from agent.app.formatters import TRUST_NAME
     from agent.app.mcp import MCP_FILE
     from agent.app.skill_trust import revoke_skills
@@ -81,11 +84,11 @@ def _revoke(path: Path) -> int:
 
     # The folder itself may be gone; its name is enough to forget it.
     root = find_project_root(path) if path.is_dir() else path.absolute()
-    skills = revoke_skills(root, os.environ)
+    texts = revoke_skills(root, os.environ) + revoke_commands(root, os.environ)
     store = TrustStore.of(os.environ)
     servers = store.revoke(root / MCP_FILE)
     formatters = store.revoke(root / TRUST_NAME)
-    was_trusted = store.revoke(root) or skills > 0 or servers or formatters
+    was_trusted = store.revoke(root) or texts > 0 or servers or formatters
     print(f"{root} {'is no longer trusted' if was_trusted else 'was not trusted'}", file=sys.stderr)
     return 0
 
@@ -100,6 +103,7 @@ def _root_of(path: Path) -> Path:
 
 
 def _grant(start: Path, *, sure: bool) -> int:
+    from agent.app.command_trust import open_commands, trust_commands
     from agent.app.formatters import open_formatters, trust_formatters
     from agent.app.mcp import read_project_file
     from agent.app.skill_trust import open_skills, trust_skills
@@ -111,21 +115,26 @@ def _grant(start: Path, *, sure: bool) -> int:
     root = _root_of(start)
     project = read_project_config(root)
     skills = open_skills(start, root, os.environ)
+    commands = open_commands(start, root, os.environ)
     servers = read_project_file(root, os.environ)
     new_servers = servers if servers is not None and not servers.trusted else None
     formatters, has_formatters = open_formatters(root, os.environ)
-    if project is None and not skills and servers is None and not has_formatters:
+    texts = len(skills) + len(commands)
+    if project is None and not texts and servers is None and not has_formatters:
         raise UsageError(
             f"there is nothing to trust: {printable(str(project_config_file(root)))} does not exist, "
-            "it asks for no formatter, and no skill waits for it",
+            "it asks for no formatter, and no skill or command waits for it",
             "name the project's folder, or create that file first",
         )
     store = TrustStore.of(os.environ)
     is_new = project is not None and not store.trusts(root, project.content)
-    if not is_new and not skills and new_servers is None and not formatters:
+    if not is_new and not texts and new_servers is None and not formatters:
         print(f"{printable(str(root))} is trusted already", file=sys.stderr)
         return ExitCode.DONE
-    print("\n".join(_shown(project if is_new else None, skills, new_servers, formatters)), file=sys.stderr)
+    print(
+        "\n".join(_shown(project if is_new else None, skills, commands, new_servers, formatters)),
+        file=sys.stderr,
+    )
     if not sure and not sys.stdin.isatty():
         raise UsageError("not trusted: nobody can be asked here", "run it in a terminal, or add --yes")
     if not sure and not _person_agrees():
@@ -133,6 +142,7 @@ def _grant(start: Path, *, sure: bool) -> int:
         return ExitCode.NOT_SOLVED
     # The very bytes that were shown, not what the files may hold by now.
     trust_skills(skills, os.environ)
+    trust_commands(commands, os.environ)
     trust_formatters(root, formatters, os.environ)
     if project is not None and is_new:
         store.trust(root, project.content)
@@ -140,9 +150,10 @@ def _grant(start: Path, *, sure: bool) -> int:
     if new_servers is not None:
         store.trust(new_servers.path, new_servers.content)
         print(f"trusted until {printable(str(new_servers.path))} changes", file=sys.stderr)
-    if skills:
-        what = "it changes: 1 skill" if len(skills) == 1 else f"they change: {len(skills)} skills"
-        print(f"trusted until {what}", file=sys.stderr)
+    for kind, count in (("skill", len(skills)), ("command", len(commands))):
+        if count:
+            what = f"it changes: 1 {kind}" if count == 1 else f"they change: {count} {kind}s"
+            print(f"trusted until {what}", file=sys.stderr)
     if formatters:
         names = ", ".join(one.name for one in formatters)
         print(f"trusted until the project asks for others: {names}", file=sys.stderr)
@@ -152,9 +163,11 @@ def _grant(start: Path, *, sure: bool) -> int:
 def _shown(
     project: "ProjectConfig | None",
     skills: "list[OpenSkill]",
+    commands: "list[CustomCommand]",
     servers: "ProjectFile | None",
     formatters: "Sequence[OwnFormatter]",
 ) -> list[str]:
+    from agent.app.command_trust import as_lines
     from agent.app.formatters import describe_formatters
     from agent.app.mcp import describe_for_trust
     from agent.config.show import as_changes
@@ -165,6 +178,9 @@ def _shown(
     if skills:
         lines.append("Skills of this project, whose text the model would follow like yours:")
         lines += [f"  ! {one.as_line()}" for one in skills]
+    if commands:
+        lines.append("Commands of this project, whose text the model would take for yours:")
+        lines += [f"  ! {line}" for command in commands for line in as_lines(command)]
     return [*lines, *describe_formatters(formatters)]
 
 

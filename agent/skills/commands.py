@@ -2,8 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.core.outside_text import decoded, one_line
@@ -19,7 +19,10 @@ _PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?![\w]))")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomCommand:
-    """`name` is what is typed behind the slash; a folder is part of it, as in `db:migrate`."""
+    """`name` is what is typed behind the slash; a folder is part of it, as in `db:migrate`.
+
+    `content` are the bytes of `file` that `body` was made of, `trusted` says if they are the person's words.
+    """
 
     name: str
     description: str
@@ -27,13 +30,19 @@ class CustomCommand:
     file: Path
     scope: Scope
     body: str
+    content: bytes = field(repr=False)
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FoundCommands:
-    """Commands by name, nearest first, and lines about files that cannot be used."""
+    """`commands` by name, see `find_commands`; `shadowed` have a name that another one has before them.
+
+    `problems` are lines about files that cannot be used.
+    """
 
     commands: tuple[CustomCommand, ...] = ()
+    shadowed: tuple[CustomCommand, ...] = ()
     problems: tuple[str, ...] = field(default=())
 
     def get(self, name: str) -> CustomCommand | None:
@@ -48,13 +57,20 @@ def command_folders(workspace: Path, root: Path, personal: Sequence[Path]) -> li
     return [*found, *((folder, "user") for folder in personal)]
 
 
-def find_commands(folders: Iterable[tuple[Path, Scope]]) -> FoundCommands:
-    """Loads all commands. Reads files, so call it in a thread."""
-    by_name: dict[str, CustomCommand] = {}
+def find_commands(
+    folders: Iterable[tuple[Path, Scope]],
+    is_trusted: Callable[[CustomCommand], bool] = lambda command: command.scope != "project",
+) -> FoundCommands:
+    """Loads all commands. Of several with one name the nearest trusted one counts, else the nearest.
+
+    A clone could otherwise put its own words in the place of a prompt that the person knows. There may be
+    `MOST_COMMANDS` of a project, and as many of the person. Reads files, so call it in a thread.
+    """
+    loaded: list[CustomCommand] = []
     problems: list[str] = []
     for folder, scope in folders:
         for file in _files(folder):
-            if len(by_name) >= MOST_COMMANDS:
+            if sum(one.scope == scope for one in loaded) >= MOST_COMMANDS:
                 problems.append(f"{folder}: only the first {MOST_COMMANDS} commands are loaded")
                 break
             try:
@@ -62,8 +78,13 @@ def find_commands(folders: Iterable[tuple[Path, Scope]]) -> FoundCommands:
             except (MatterError, OSError) as error:
                 problems.append(f"the command {one_line(str(file), 200)} is left out: {error}")
                 continue
-            by_name.setdefault(command.name, command)
-    return FoundCommands(tuple(by_name.values()), tuple(problems))
+            loaded.append(replace(command, trusted=is_trusted(command)))
+    by_name: dict[str, CustomCommand] = {}
+    for command in (*(one for one in loaded if one.trusted), *loaded):
+        by_name.setdefault(command.name, command)
+    chosen = {command.file for command in by_name.values()}
+    shadowed = tuple(command for command in loaded if command.file not in chosen)
+    return FoundCommands(tuple(by_name.values()), shadowed, tuple(problems))
 
 
 def expand(body: str, arguments: str) -> str:
@@ -106,7 +127,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _load(file: Path, folder: Path, scope: Scope) -> CustomCommand:
-    document = _read(file)
+    content, document = _read(file)
     parts = [usable_name(part) for part in file.relative_to(folder).with_suffix("").parts]
     name = _SEPARATOR.join(filter(None, parts))
     if not name:
@@ -124,10 +145,11 @@ def _load(file: Path, folder: Path, scope: Scope) -> CustomCommand:
         file=file,
         scope=scope,
         body=document.body,
+        content=content,
     )
 
 
-def _read(file: Path) -> Document:
+def _read(file: Path) -> tuple[bytes, Document]:
     with file.open("rb") as stream:
         content = stream.read(LARGEST_FILE_BYTES + 1)
     text = decoded(content) if len(content) <= LARGEST_FILE_BYTES else None
@@ -136,4 +158,4 @@ def _read(file: Path) -> Document:
     document = split(text)
     if not document.body.strip():
         raise MatterError("there is nothing in it")
-    return document
+    return content, document

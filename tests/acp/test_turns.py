@@ -229,4 +229,7 @@ async def test_commands_are_offered_and_answer_in_the_conversation(use: StartSer
         assert "there is no command /nothing" in editor.text()
         assert (await editor.say(session, "/greet Ada")).stop_reason == "end_turn"
         assert editor.text().endswith("Hello Ada.")
-    assert "Say hello to Ada." in server.chats[-1].body["messages"][-1]["content"]
+        assert any("words of this repository" in card["title"] for card in editor.cards())
+    sent = server.chats[-1].body["messages"][-1]["content"]
+    assert "Say hello to Ada." in sent
+    assert "From this repository, not from the user." in sent

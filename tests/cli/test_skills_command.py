@@ -139,3 +139,25 @@ def test_trust_of_the_configuration_leaves_trusted_skills_alone(
     err = capsys.readouterr().err
     assert "hooks.before_tool" in err
     assert "Skills of this project" not in err
+
+
+def test_trust_shows_the_text_of_a_command_and_is_for_that_file(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
+    command = project / ".claude/commands/db/fix.md"
+    command.parent.mkdir(parents=True)
+    command.write_text("---\ndescription: Mends it.\n---\nMend \x1b[2Jit.\nThen push.\n", "utf-8")
+    assert agent("trust", "--yes") == 0
+    err = capsys.readouterr().err
+    assert "  ! /db:fix: Mends it.\n  !     Mend [2Jit.\n  !     Then push.\n" in err
+    assert err.endswith("trusted until it changes: 1 command\n")
+    command.write_text("Other.\n", "utf-8")
+    agent("trust", "--list")
+    assert "fix.md  (its configuration changed" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="nobody can be asked"):
+        agent("trust")
+    capsys.readouterr()
+    agent("trust", "--revoke")
+    assert "is no longer trusted" in capsys.readouterr().err
+    agent("trust", "--list")
+    assert capsys.readouterr().out == ""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.skills.commands import FoundCommands, command_folders, expand, find_commands
+from agent.skills.commands import MOST_COMMANDS, FoundCommands, command_folders, expand, find_commands
 
 
 def find(root: Path, *personal: Path) -> FoundCommands:
@@ -50,8 +50,32 @@ def test_front_matter_describes_it(tmp_path: Path):
 def test_own_folder_of_the_program_comes_first(tmp_path: Path):
     write(tmp_path / ".claude/commands/same.md", "Theirs.")
     write(tmp_path / ".agent/commands/same.md", "Ours.")
+    assert [command.body for command in find(tmp_path).commands] == ["Ours."]
+
+
+def test_command_of_a_project_that_is_not_trusted_does_not_hide_one_of_the_person(tmp_path: Path):
+    write(tmp_path / ".agent/commands/same.md", "Theirs.")
     write(tmp_path / "own/same.md", "Mine.")
-    assert [command.body for command in find(tmp_path, tmp_path / "own").commands] == ["Ours."]
+    found = find(tmp_path, tmp_path / "own")
+    assert [(command.body, command.trusted) for command in found.commands] == [("Mine.", True)]
+    assert [(command.body, command.trusted) for command in found.shadowed] == [("Theirs.", False)]
+
+
+def test_trusted_command_of_a_project_is_nearer_than_one_of_the_person(tmp_path: Path):
+    write(tmp_path / ".agent/commands/same.md", "Theirs.")
+    write(tmp_path / "own/same.md", "Mine.")
+    folders = command_folders(tmp_path, tmp_path, [tmp_path / "own"])
+    assert [command.body for command in find_commands(folders, lambda _: True).commands] == ["Theirs."]
+
+
+def test_a_project_with_very_many_commands_leaves_room_for_those_of_the_person(tmp_path: Path):
+    for number in range(MOST_COMMANDS + 1):
+        write(tmp_path / f".agent/commands/c{number}.md", "x")
+    write(tmp_path / "own/mine.md", "Mine.")
+    found = find(tmp_path, tmp_path / "own")
+    assert len(found.commands) == MOST_COMMANDS + 1
+    assert found.get("mine") is not None
+    assert len(found.problems) == 1
 
 
 @pytest.mark.parametrize(
