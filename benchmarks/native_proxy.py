@@ -59,7 +59,7 @@ def _played(proxy: ForcingProxy, body: Mapping[str, Any]) -> Iterator[Mapping[st
     timings = _ask(proxy, "/v1/chat/completions", asked)["timings"]
     prompt = _rendered(proxy, body, [])
     said = _said(step, number)
-    text = step if isinstance(step, str) else _as_template_writes(proxy, body, prompt, said)
+    text = step if isinstance(step, str) else _as_template_writes(proxy, body, said)
     grammar = f"root ::= {_only(proxy, text)}"
     bound = {"prompt": prompt, "grammar": grammar, "n_predict": _MOST_TOKENS, "temperature": 0}
     written = _ask(proxy, "/completion", bound)
@@ -83,14 +83,17 @@ def _said(step: Call | str, number: int) -> dict[str, Any]:
     return {"role": "assistant", "content": "", "tool_calls": calls}
 
 
-def _as_template_writes(
-    proxy: ForcingProxy, body: Mapping[str, Any], prompt: str, said: Mapping[str, Any]
-) -> str:
-    """The text of a call behind `prompt`, up to where the model ends its turn. Raises MismatchError."""
+def _as_template_writes(proxy: ForcingProxy, body: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+    """The text of a call, up to where the model ends its turn. Raises MismatchError.
+
+    It is looked up behind the first message of the person's: some templates write the result of a call in
+    another way once something follows it.
+    """
+    first = next(at for at, message in enumerate(body["messages"]) if message["role"] == "user")
+    begun = {**body, "messages": body["messages"][: first + 1]}
     result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "result"}
-    later = _rendered(proxy, body, [said, result])
-    end = _get(proxy, "/props")["eos_token"]
-    text, found, _ = later.removeprefix(prompt).partition(end)
+    prompt, later = _rendered(proxy, begun, []), _rendered(proxy, begun, [said, result])
+    text, found, _ = later.removeprefix(prompt).partition(_get(proxy, "/props")["eos_token"])
     if not later.startswith(prompt) or not found or not text.strip():
         raise MismatchError("the template of this server does not write calls behind the prompt")
     return text
