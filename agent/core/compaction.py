@@ -49,7 +49,6 @@ _MOST_LEFT = 0.7
 
 _RESULT_SHARE = 0.4
 _MOST_RESULT_CHARACTERS = 16_000
-_UNKNOWN_WINDOW = 8_192
 _TRIES = 3
 
 
@@ -290,7 +289,9 @@ class Compactor:
         return self._reply_to_request(window) + _REQUEST_TOKENS + _MARGIN_TOKENS
 
     def _least_reply(self) -> int:
-        return min(self._reply_tokens, int((self._window or _UNKNOWN_WINDOW) * _LEAST_REPLY_SHARE))
+        if not self._window:
+            return self._reply_tokens
+        return min(self._reply_tokens, int(self._window * _LEAST_REPLY_SHARE))
 
     def _most_after(self, window: int) -> int:
         return window - self._least_reply() - self._summary_room(window)
