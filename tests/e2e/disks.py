@@ -62,7 +62,8 @@ def frozen(place: Place, folder: Path, program: Sequence[str] = AGENT) -> tuple[
     if os.geteuid() == 0:  # whom permissions do not stop
         script = f"mount --bind -o ro {name} {name} && {begin}"
         return ("unshare", "--mount", "sh", "-c", script, "sh", *program)
-    return ("sh", "-c", f"chmod -R a-w {name} && {begin}", "sh", *program)
+    # Not the files: a changed mode would be a change of somebody else's.
+    return ("sh", "-c", f"find {name} -type d -exec chmod a-w {{}} + && {begin}", "sh", *program)
 
 
 def thawed(folder: Path) -> Path:
