@@ -83,9 +83,11 @@ class PlainSetup:
         self._told = ("", -1, self._clock())
         self._say("Ctrl+C stops it; it goes on later.")
         loop = asyncio.get_running_loop()
-        work = loop.create_task(
-            setup.fetch(opening, lambda headway: loop.call_soon_threadsafe(self._show, headway))
-        )
+
+        def report(headway: Headway) -> None:
+            loop.call_soon_threadsafe(self._show, headway)
+
+        work = loop.create_task(setup.fetch(opening, report))
         self._work = work
         try:
             await asyncio.shield(work)

@@ -228,3 +228,29 @@ def test_nothing_in_a_request_steers_the_terminal():
 
 def test_how_many_wait_behind_is_said():
     assert "2 more wait" in heading(PYTEST, 2).plain
+
+
+@pytest.mark.parametrize("size", [(60, 18), (80, 24), (120, 36)])
+async def test_answers_reason_and_input_stay_in_sight_however_long_the_command_is(size: tuple[int, int]):
+    command = "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done; python -c 'print(1)'; " * 6
+    request = ApprovalRequest(
+        request_id="r",
+        call_id="c",
+        tool="shell",
+        arguments={"command": command},
+        reason=f"needs permission: {command}",
+        suggested_rule="shell(python *)",
+    )
+    rig = Rig()
+    async with rig.app.run_test(size=size) as pilot:
+        await settle(pilot, rig)
+        rig.handle.emit(request)
+        await rest(pilot)
+        rig.clock.now += 1
+        await pilot.press("4", *"use make")
+        await rest(pilot)
+        reason = rig.panel.query_one("#approval-reason")
+        for widget in (rig.panel.query_one("#approval-choices"), reason, rig.app.prompt):
+            x, y = widget.region.offset
+            shown, _ = rig.app.main.get_widget_at(x + 1, y)
+            assert shown is widget

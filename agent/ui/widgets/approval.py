@@ -15,6 +15,7 @@ from agent.core.events import ApprovalRequest
 from agent.core.handle import Answer
 from agent.ui.request_text import described, heading
 from agent.ui.text import one_line
+from agent.ui.widgets.room import leave_room
 
 Choice = Literal["once", "session", "always", "deny"]
 
@@ -32,6 +33,10 @@ _KEYS: dict[str, Choice] = {
     "n": "deny",
     "d": "deny",
 }
+
+
+MOST_DETAIL = 0.4
+"""Of the rows, for what is asked about."""
 
 
 class ApprovalPanel(Vertical):
@@ -103,6 +108,11 @@ class ApprovalPanel(Vertical):
 
     def on_mount(self) -> None:
         self._reason.display = False
+        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
+
+    def _make_room(self) -> None:
+        if self.display:
+            leave_room(self, self.query_one("#approval-detail"), MOST_DETAIL)
 
     @property
     def part_with_focus(self) -> Literal["", "choices", "reason"]:

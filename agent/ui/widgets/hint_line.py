@@ -67,7 +67,7 @@ def hints_for(
     in_conversation: bool,
     in_question: Literal["", "choices", "reason"] = "",
 ) -> list[Hint]:
-    """What can be done now. `key` gives the key of a binding by its id, `in_question` is where keys go in it."""
+    """What can be done now. `key` gives the key of a binding by its id; `in_question`: where keys go."""
     conversation = [(key("complete"), "conversation")] if has_conversation else []
     if in_conversation:
         return [

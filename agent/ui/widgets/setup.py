@@ -6,7 +6,6 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker
 
@@ -14,12 +13,9 @@ from agent.core.errors import AgentError
 from agent.ui.conversation.text import visible
 from agent.ui.options import Headway, Missing, Opening, Setup
 from agent.ui.text import size
+from agent.ui.widgets.room import leave_room
 
 BAR_CELLS = 32
-MOST_SHARE = 0.85
-"""Of the rows, for all below the conversation; the style sheet says the same."""
-FEWEST_ROWS = 2
-
 GRACE_SECONDS = 0.6
 """A person who presses Enter when the panel appears meant something else."""
 
@@ -49,7 +45,7 @@ class SetupPanel(Vertical):
         self._shown_at = clock()
         self._work: Worker[None] | None = None
         self._put_away = asyncio.Event()
-        self._list = Vertical(id="setup-list")
+        self._list = Vertical(*_all_lines(missing), id="setup-list")
         self._progress = Static(id="setup-progress")
         self._keys = Static(id="setup-keys")
         self._scroll = VerticalScroll(self._list, id="setup-scroll", can_focus=False)
@@ -62,22 +58,8 @@ class SetupPanel(Vertical):
         yield self._keys
 
     def on_mount(self) -> None:
-        self._show_missing()
         self._say("")
-        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
-
-    def _make_room(self) -> None:
-        """Gives the list only the rows that all else leaves: the input field is never pushed out."""
-        below = self.parent
-        if not isinstance(below, Widget):
-            return
-        others = [child for child in (*self.siblings, *self.children) if child.display]
-        taken = sum(_rows(child) for child in others if child is not self._scroll) + self.gutter.height
-        margins = self.styles.margin.height + below.styles.margin.height
-        rows = max(FEWEST_ROWS, int(MOST_SHARE * self.screen.size.height) - taken - margins)
-        limit = self._scroll.styles.max_height
-        if limit is None or limit.value != rows:
-            self._scroll.styles.max_height = rows
+        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _: leave_room(self, self._scroll))
 
     @property
     def can_fetch(self) -> bool:
@@ -165,7 +147,7 @@ class SetupPanel(Vertical):
     def _show_missing(self) -> None:
         with self.app.batch_update():
             self._list.remove_children()
-            self._list.mount(*(line for item in self._missing for line in _described(item)))
+            self._list.mount(*_all_lines(self._missing))
 
     def _say(self, text: str) -> None:
         self._progress.display = bool(text)
@@ -187,8 +169,8 @@ class SetupPanel(Vertical):
         self._keys.update(Content.styled(keys, "$quiet"))
 
 
-def _rows(widget: Widget) -> int:
-    return widget.outer_size.height + widget.styles.margin.height
+def _all_lines(missing: list[Missing]) -> list[Static]:
+    return [line for item in missing for line in _described(item)]
 
 
 def _described(item: Missing) -> list[Static]:
