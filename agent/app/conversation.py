@@ -15,6 +15,7 @@ from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
 from agent.app.outlined import offers_outline
+from agent.app.pictures import shown_to
 from agent.app.slash import spelled_out
 from agent.app.warm import Head, head_of
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
@@ -41,6 +42,7 @@ from agent.resources import cache_folder, config_folder, state_folder
 from agent.sandbox.commands import Sandbox
 from agent.server.profile import Profile
 from agent.server.record import Endpoint
+from agent.session.forked import PICTURES_NAME
 from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
@@ -346,6 +348,7 @@ def _tool_context(setting: Setting, kit: _Kit) -> ToolContext:
         shell_timeout_seconds=setting.settings.limits.shell_seconds,
         confinement=kit.sandbox,
         cache_folder=cache_folder(),
+        picture=shown_to(setting.endpoint, setting.spill_folder.parent / PICTURES_NAME),
     )
 
 

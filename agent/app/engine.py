@@ -11,6 +11,7 @@ from agent.app.conversation import Setting, model_for, system_prompt
 from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
 from agent.app.foreign import require_window
+from agent.app.pictures import shown_to
 from agent.app.rescue import Rescuer
 from agent.app.result_room import compactor_for, result_limit, room_guards
 from agent.app.serving import Serving
@@ -30,6 +31,7 @@ from agent.llm.connection import load
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.server.record import Endpoint
+from agent.session.forked import PICTURES_NAME
 from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.session.transcript import last_reply_number
@@ -101,7 +103,11 @@ class Engine:
         executor = ToolExecutor(
             tools,
             gate=extensions.guarded(gate),
-            context=replace(gate.context, delegate=delegator),
+            context=replace(
+                gate.context,
+                delegate=delegator,
+                picture=shown_to(self.endpoint, gate.context.spill_folder.parent / PICTURES_NAME),
+            ),
             result_limit=lambda: result_limit(self.model, tokens, compactor),
         )
         guards = [

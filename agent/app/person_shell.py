@@ -54,7 +54,7 @@ async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -
     try:
         async with closing(executor.execute(call, stop)) as items:
             async for item in items:
-                if isinstance(item, ToolMessage):
+                if isinstance(item, ToolMessage | UserMessage):
                     continue
                 live.emit(item)
                 if isinstance(item, ToolFinished):

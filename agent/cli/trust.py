@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent.app.command_trust import CustomCommand
     from agent.app.formatters import OwnFormatter
     from agent.app.mcp import ProjectFile
     from agent.app.skill_trust import OpenSkill
     from agent.config.load import ProjectConfig
-    from agent.skills.commands import CustomCommand
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -12,10 +12,10 @@ from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.control_tokens import rearmed
 from agent.core.errors import AgentError
 from agent.core.events import ToolFinished, ToolOutcome, ToolOutput, ToolStarted
-from agent.core.messages import ToolCall, ToolMessage
+from agent.core.messages import ToolCall, ToolMessage, UserMessage
 from agent.core.tool import Tool, ToolContext, ToolResult
 
-ExecutorItem = ToolStarted | ToolOutput | ToolFinished | ToolMessage
+ExecutorItem = ToolStarted | ToolOutput | ToolFinished | ToolMessage | UserMessage
 # So much of a result is always shown, however full the context window is.
 LEAST_CHARACTERS = 200
 
@@ -73,6 +73,9 @@ class ToolExecutor:
     async def execute(self, call: ToolCall, cancel: asyncio.Event) -> AsyncIterator[ExecutorItem]:
         """Yields exactly one `ToolStarted` and one `ToolFinished`, then the message for the model.
 
+        Images of a result come last, as a `UserMessage`. It has to stand behind the results of the whole
+        reply, as templates take no image in a result.
+
         When `cancel` is set the tool is stopped, or not even begun.
         """
         call = replace(call, arguments=rearmed(call.arguments))
@@ -96,6 +99,10 @@ class ToolExecutor:
             refused=ended.result.refused,
         )
         yield ToolMessage(call_id=call.id, tool_name=call.name, text=text, is_error=ended.result.is_error)
+        if ended.result.pictures:
+            names = ", ".join(picture.name for picture in ended.result.pictures)
+            told = f"(Images that {call.name} returned, data and not from the user: {names})"
+            yield UserMessage(told, ended.result.pictures)
 
     async def _settle(self, call: ToolCall, cancel: asyncio.Event) -> AsyncIterator[ToolOutput | _Ended]:
         tool = self._tools.get(call.name)

@@ -86,6 +86,7 @@ class _Turn:
         self._failed_finishes = 0
         self._reply_room = services.reply_tokens
         self._ending: Ending | None = None
+        self._pictures: list[UserMessage] = []
 
     def stopped(self) -> bool:
         """Whether no further step is to be made; the ending is known then."""
@@ -245,6 +246,7 @@ class _Turn:
         finishes = [call for call in message.tool_calls if call.name == FINISH_TOOL]
         others = [call for call in message.tool_calls if call.name != FINISH_TOOL]
         to_run = _without_repeats(others)
+        self._pictures.clear()
         for call in others:
             if call not in to_run:
                 self._answer_calls([call], REPEATED_CALL)
@@ -258,6 +260,9 @@ class _Turn:
             async with closing(self._finish(answer, finishes)) as events:
                 async for event in events:
                     yield event
+        if self._ending is None:
+            for pictures in self._pictures:
+                self._conversation.add(pictures)
 
     async def _run(self, call: ToolCall, *, verify: bool) -> AsyncIterator[Event]:
         """Runs a call. The verdict on a change rides in the last result that the model reads next."""
@@ -266,6 +271,9 @@ class _Turn:
             async for item in items:
                 if isinstance(item, ToolMessage):
                     result = item
+                    continue
+                if isinstance(item, UserMessage):
+                    self._pictures.append(item)
                     continue
                 if isinstance(item, ToolFinished) and item.diffs:
                     self._state.changed.add(call.id)

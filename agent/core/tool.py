@@ -1,6 +1,6 @@
 """What a tool is, what it may use and what it gives back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel
 
 from agent.core.confinement import Confinement, Unconfined
+from agent.core.messages import Picture
 
 Access = Literal["read", "write", "execute", "finish"]
 
@@ -25,13 +26,15 @@ class FileDiff:
 class ToolResult:
     """`model_text` goes into the conversation, `diffs` only to people.
 
-    `refused` says what was denied within the call, one text for each, as to a sub-agent.
+    `refused` says what was denied within the call, one text for each, as to a sub-agent. `pictures` are for
+    a model that can see, see `ToolContext.picture`.
     """
 
     model_text: str
     is_error: bool = False
     diffs: tuple[FileDiff, ...] = ()
     refused: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,11 @@ class Delegate(Protocol):
     async def __call__(self, prompt: str, *, edit: bool, emit: Callable[[str], None]) -> ToolResult: ...
 
 
+async def no_picture(_: Path) -> Picture | None:
+    """For a model that cannot see."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """Services for one tool call.
@@ -82,7 +90,8 @@ class ToolContext:
     are no sub-agents. `is_in_view` says of a file's name and the numbered lines that `read` shows of it,
     whether the model has all of them before it already. `cache_folder` keeps what can be made again, None =
     nothing is kept. `may_read` says of a file below a folder that a call names whether the permissions let it
-    be read without a question; a tool that reads many files leaves out the others.
+    be read without a question; a tool that reads many files leaves out the others. `picture` makes of a file
+    what can be shown to the model; None where the model cannot see, or the file is no image that it takes.
     """
 
     workspace: Path
@@ -96,6 +105,7 @@ class ToolContext:
     is_in_view: Callable[[str, str], bool] = lambda name, text: False
     cache_folder: Path | None = None
     may_read: Callable[[Path], bool] = lambda path: True
+    picture: Callable[[Path], Awaitable[Picture | None]] = no_picture
 
 
 class CallsAnother(Protocol):

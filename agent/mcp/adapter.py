@@ -5,7 +5,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, RootModel, model_validator
@@ -14,7 +15,7 @@ from agent.core.errors import AgentError
 from agent.core.outside_text import tidy
 from agent.core.tool import Access, ToolContext, ToolResult
 from agent.mcp.config import ServerSpec
-from agent.mcp.contents import LARGEST_CHARACTERS, Keep, as_text, kept_in, nothing_kept
+from agent.mcp.contents import LARGEST_CHARACTERS, Keep, as_text, kept_in, nothing_kept, noting_images
 from agent.mcp.listing import RemoteTool
 from agent.mcp.pool import Pool
 from agent.mcp.schema import DESCRIPTION_CHARACTERS, UnfitSchemaError, problems_of, projected
@@ -24,6 +25,9 @@ BETWEEN = "__"
 """Stands between server and tool. No built-in tool has it in its name."""
 
 LONGEST_NAME = 64
+
+MOST_SHOWN = 4
+"""So many images of one result are shown; each costs hundreds of tokens in every request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +105,20 @@ class McpTool:
             result = await self._pool.call(offered.server, offered.remote.name, arguments, context.emit)
         except AgentError as error:
             return ToolResult(error.message, is_error=True)
-        keep = kept_in(context.spill_folder)
-        return await asyncio.to_thread(as_result, offered.server, result, keep)
+        images: list[Path] = []
+        keep = noting_images(kept_in(context.spill_folder), images)
+        told = await asyncio.to_thread(as_result, offered.server, result, keep)
+        return await _with_pictures(told, images, context)
+
+
+async def _with_pictures(told: ToolResult, images: Sequence[Path], context: ToolContext) -> ToolResult:
+    """The result with as many of its images as are shown to a model that can see."""
+    found = [await context.picture(path) for path in images[:MOST_SHOWN]]
+    pictures = tuple(picture for picture in found if picture is not None)
+    if not pictures:
+        return told
+    note = f"[{len(pictures)} of {len(images)} images in the next message]"
+    return replace(told, model_text=f"{told.model_text}\n{note}", pictures=pictures)
 
 
 def switched_off(server: str) -> str:

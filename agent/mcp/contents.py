@@ -47,6 +47,18 @@ def kept_in(folder: Path) -> Keep:
     return keep
 
 
+def noting_images(keep: Keep, images: list[Path]) -> Keep:
+    """As `keep`, and adds the images among what it keeps to `images`, each once."""
+
+    def noting(content: bytes, media_type: str) -> str:
+        path = keep(content, media_type)
+        if path and media_type.lower().startswith("image/") and Path(path) not in images:
+            images.append(Path(path))
+        return path
+
+    return noting
+
+
 def as_text(blocks: Iterable[Any], keep: Keep = nothing_kept) -> str:
     """Content blocks one below the other, without what nobody would see."""
     parts = [described(block, keep) for block in list(blocks)[:MOST_BLOCKS]]

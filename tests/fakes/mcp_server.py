@@ -17,6 +17,7 @@ and would take seconds to load. Habits:
     child           starts a helper that stays when it is told to end; both numbers go to `FILE` in $PIDS
     changed         says that its list of tools has changed, and then has another one
     offers          has prompts and resources besides
+    draws           has a tool `draw`, whose result is a text and six images, two of them the same
     bad-offers      says that it has them, and lists nonsense
     silent-offers   says that it has them, and never lists them
 
@@ -29,6 +30,7 @@ are `ask`, `ask-url`, `ask-nonsense` (a question for the person), `sample` (for 
 opened before, and work the second time.
 """
 
+import base64
 import json
 import os
 import signal
@@ -68,6 +70,7 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "sample": ("sampling/createMessage", {"messages": [], "maxTokens": 10}),
     "roots": ("roots/list", {}),
 }
+PNG = b"\x89PNG\r\n\x1a\n"
 CANCELLED: list[Any] = []
 VISITED: set[str] = set()
 PROMPTS = [
@@ -131,6 +134,7 @@ def listed(cursor: str | None) -> dict[str, Any]:
     count = int(HABITS.get("tools", 0))
     many = [tool(f"tool_{number}", f"Does thing number {number}.", TEXT) for number in range(count)]
     acts = [tool(name) for name in ACTS] if "acts" in HABITS else []
+    acts += [tool("draw", "Draws.")] if "draws" in HABITS else []
     return {"tools": [tool("echo", "Says the text again.", TEXT), *many, *acts]}
 
 
@@ -182,6 +186,10 @@ def result_of(name: str, arguments: dict[str, Any]) -> Any:
         return {"content": "this should be a list"}
     if name == "structured":
         return {"content": [], "structuredContent": {"degrees": 21}}
+    if name == "draw":
+        images = [base64.b64encode(PNG + bytes([number])).decode() for number in (1, 1, 2, 3, 4, 5)]
+        drawn = [{"type": "image", "data": data, "mimeType": "image/png"} for data in images]
+        return {"content": [{"type": "text", "text": "Drawn."}, *drawn]}
     if name == "cancelled":
         return text_result(str(len(CANCELLED)))
     if name == "environment":
