@@ -117,9 +117,12 @@ class ApprovalPanel(Vertical):
     @property
     def part_with_focus(self) -> Literal["", "choices", "reason"]:
         """Where a key that is pressed now goes to."""
-        if self.has_focus:
+        if not self.is_mounted:
+            return ""
+        focused = self.screen.focused  # `has_focus` follows only after it
+        if focused is self:
             return "choices"
-        return "reason" if self.is_mounted and self._reason.has_focus else ""
+        return "reason" if focused is self._reason else ""
 
     @property
     def _reason(self) -> Input:
