@@ -2,21 +2,24 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from acp import Client, PromptResponse, RequestError, update_agent_message_text
-from acp.helpers import update_available_commands
+from acp.helpers import ContentBlock, update_available_commands
 from acp.schema import StopReason
 
 from agent.acp import commands
 from agent.acp.asking import answer_of, card_for, options_for
+from agent.acp.prompt import images_in, prompt_text
 from agent.acp.translate import STOP_REASONS, Translator, Update
 from agent.core.errors import AgentError, UsageError
 from agent.core.events import ApprovalRequest, ApprovalSettled, TurnFinished
 from agent.core.handle import Answer, SessionHandle
 
 _INVALID_REQUEST = -32600
+_INVALID_PARAMS = -32602
 _SERVER_FAILED = -32603
 _LAST_WORDS_SECONDS = 2.0
 _log = logging.getLogger(__name__)
@@ -47,18 +50,18 @@ class EditorSession:
             await self._tell(self._translator.past(event))
         await self._tell(self._translator.past_end())
 
-    async def prompt(self, text: str) -> PromptResponse:
+    async def prompt(self, blocks: Sequence[ContentBlock]) -> PromptResponse:
         """One turn, or one command, from its beginning to its end.
 
         Raises:
-            RequestError: another one runs, or the server failed.
+            RequestError: another one runs, the server failed, or the prompt has what the model does not take.
             AgentError: the command failed.
         """
         await self._free()
         self._is_cancelled = False
         self._busy = asyncio.current_task()
         try:
-            return await self._prompt(text)
+            return await self._prompt(await self._text_of(blocks))
         except UsageError:
             raise
         except AgentError:
@@ -92,6 +95,16 @@ class EditorSession:
             if not self._is_cancelled:
                 raise RequestError(_INVALID_REQUEST, "a prompt of this session is still being worked on")
             await asyncio.wait({self._busy})
+
+    async def _text_of(self, blocks: Sequence[ContentBlock]) -> str:
+        images = images_in(blocks)
+        if not images:
+            return prompt_text(blocks, self.workspace)
+        why_not = await self.handle.command("blindness", {"wait": True})
+        if why_not:
+            raise RequestError(_INVALID_PARAMS, f"the prompt has an image, and {why_not}")
+        kept = [await self.handle.command("keep_image", {"content": content}) for content in images]
+        return prompt_text(blocks, self.workspace, kept)
 
     async def _prompt(self, text: str) -> PromptResponse:
         typed = commands.parse(text)

@@ -37,6 +37,10 @@ class Host(Protocol):
         """Raises AgentError: settings, profile, session or folder cannot be used."""
         ...
 
+    async def sees_images(self) -> bool:
+        """Whether the model of a session in this folder takes images, as far as that is known beforehand."""
+        ...
+
     async def sessions(self, workspace: Path) -> list[KnownSession]:
         """The conversations recorded for a folder, newest first."""
         ...

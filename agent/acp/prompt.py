@@ -1,5 +1,7 @@
 """What an editor sends as a prompt, as the text that a session takes."""
 
+import base64
+import binascii
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -9,6 +11,7 @@ from acp.helpers import ContentBlock
 from acp.schema import (
     BlobResourceContents,
     EmbeddedResourceContentBlock,
+    ImageContentBlock,
     ResourceContentBlock,
     TextContentBlock,
     TextResourceContents,
@@ -19,14 +22,33 @@ from agent.core.outside_text import fenced, one_line
 _INVALID_PARAMS = -32602
 
 
-def prompt_text(blocks: Sequence[ContentBlock], workspace: Path) -> str:
+def images_in(blocks: Sequence[ContentBlock]) -> list[bytes]:
+    """The images of a prompt, in their order.
+
+    Raises:
+        RequestError: one of them is no base64.
+    """
+    try:
+        return [
+            base64.b64decode(block.data, validate=True)
+            for block in blocks
+            if isinstance(block, ImageContentBlock)
+        ]
+    except (ValueError, binascii.Error):
+        raise RequestError(_INVALID_PARAMS, "an image of the prompt is no base64") from None
+
+
+def prompt_text(blocks: Sequence[ContentBlock], workspace: Path, images: Sequence[str] = ()) -> str:
     """One text. A linked file of the workspace becomes a mention, which the session reads by its rules.
+
+    `images` are the files that keep those of `images_in`; they become mentions, too.
 
     Raises:
         RequestError: there is no text in it, or something that no model here can take.
     """
     typed: list[str] = []
     attached: list[str] = []
+    files = iter(images)
     before: ContentBlock | None = None
     for block in blocks:
         if isinstance(block, TextContentBlock):
@@ -37,9 +59,10 @@ def prompt_text(blocks: Sequence[ContentBlock], workspace: Path) -> str:
         elif isinstance(block, EmbeddedResourceContentBlock):
             typed.append(_name(block.resource.uri, workspace))
             attached.append(_embedded(block.resource, workspace))
+        elif isinstance(block, ImageContentBlock):
+            typed.append(f' @"{next(files)}" ')
         else:
-            what = "an image" if block.type == "image" else "a sound"
-            raise RequestError(_INVALID_PARAMS, f"the model takes text only, and the prompt has {what}")
+            raise RequestError(_INVALID_PARAMS, "the prompt has a sound, which no model here takes")
         before = block
     text = "".join(typed).strip()
     if not text:

@@ -42,7 +42,6 @@ from agent import __version__
 from agent.acp.conversation import EditorSession
 from agent.acp.host import Host, Opening
 from agent.acp.mcp import tables_of
-from agent.acp.prompt import prompt_text
 from agent.acp.stdio import StdioTransport
 from agent.core.errors import AgentError, UsageError
 from agent.core.handle import MODES
@@ -116,12 +115,13 @@ class EditorAgent(acp.Agent):
     async def initialize(
         self, protocol_version: int, client_capabilities: Any = None, client_info: Any = None, **_: Any
     ) -> InitializeResponse:
+        sees_images = await self._host.sees_images()
         # An editor that speaks another version decides itself whether ours will do.
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_capabilities=AgentCapabilities(
                 load_session=True,
-                prompt_capabilities=PromptCapabilities(image=False, audio=False, embedded_context=True),
+                prompt_capabilities=PromptCapabilities(image=sees_images, audio=False, embedded_context=True),
                 mcp_capabilities=McpCapabilities(http=True, sse=True),
                 session_capabilities=SessionCapabilities(
                     list=SessionListCapabilities(),
@@ -228,7 +228,7 @@ class EditorAgent(acp.Agent):
     async def prompt(self, session_id: str, prompt: list[ContentBlock], **_: Any) -> PromptResponse:
         session = self._session(session_id)
         with _told_as_errors():
-            return await session.prompt(prompt_text(prompt, session.workspace))
+            return await session.prompt(prompt)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         session = self._sessions.get(session_id)

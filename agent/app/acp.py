@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.core.errors import ExitCode, UsageError
+from agent.core.errors import AgentError, ExitCode, UsageError
 from agent.resources import state_folder
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agent.core.handle import SessionHandle, SessionMode
 
 MOST_LISTED = 100
+_VISION_SECONDS = 3.0
+_GIVES_VISION = ("--mmproj", "-mm", "--mmproj-url", "-mmu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,30 @@ class EditorHost:
         return await interactive.open_session(
             opening.workspace, loaded=loaded, resume=resume or None, fork=opening.fork
         )
+
+    async def sees_images(self) -> bool:
+        from agent.app.background import in_background
+
+        try:
+            async with asyncio.timeout(_VISION_SECONDS):
+                return await in_background(self._sees_images)
+        except (AgentError, TimeoutError):
+            return False
+
+    def _sees_images(self) -> bool:
+        """By the server that runs; one that is not up yet by what it would be started with."""
+        from agent.acp.host import Opening
+        from agent.app.pictures import sees, sees_at
+        from agent.app.serving import choose
+
+        serving = choose(self._settings(Opening(workspace=Path.cwd())))
+        if not serving.is_managed:
+            url = serving.loaded.settings.server.url or serving.profile.url or ""
+            return sees_at(url.rstrip("/").removesuffix("/v1"), serving.api_key())
+        running = serving.running()
+        if running is not None:
+            return sees(running)
+        return any(word.partition("=")[0] in _GIVES_VISION for word in serving.profile.extra_args)
 
     async def sessions(self, workspace: Path) -> "list[KnownSession]":
         return await asyncio.to_thread(_known_sessions, workspace)

@@ -51,6 +51,13 @@ def keep_picture(path: Path, name: str, folder: Path) -> Picture | Refused:
         content = path.read_bytes()
     except OSError as error:
         return Refused(f"it cannot be read: {error.strerror or error}")
+    return keep_content(content, name, folder)
+
+
+def keep_content(content: bytes, name: str, folder: Path) -> Picture | Refused:
+    """Keeps an image as `keep_picture` does, from its bytes. Writes a file, so call it in a thread."""
+    if len(content) > MOST_BYTES:
+        return Refused(f"it is larger than {MOST_BYTES // 2**20} MiB")
     found = next(((kind, end) for start, kind, end in _BEGINNINGS if content.startswith(start)), None)
     if found is None:
         return Refused("it is no PNG, JPEG, GIF or BMP, which is what model servers read")
@@ -81,13 +88,18 @@ def sees(endpoint: Endpoint) -> bool:
 
     A server that says nothing counts as one that does not. Waits for an answer, so call it in a thread.
     """
+    return sees_at(endpoint.base_url, endpoint.api_key)
+
+
+def sees_at(base_url: str, api_key: str) -> bool:
+    """As `sees`, for a server of which nothing but address and key is known."""
     import httpx
 
-    headers = {"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {}
-    plain = endpoint.base_url.startswith("http://")
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    plain = base_url.startswith("http://")
     try:
         with httpx.Client(timeout=_PROPS_SECONDS, trust_env=not plain, verify=not plain) as client:
-            answer = client.get(f"{endpoint.base_url}/props", headers=headers)
+            answer = client.get(f"{base_url}/props", headers=headers)
         props: Any = answer.json() if answer.status_code == 200 else {}
     except (httpx.HTTPError, OSError, ValueError):
         return False

@@ -17,13 +17,13 @@
 | `sessions` | | a list of `SessionSummary`, newest first |
 | `rename` | `title` | the title as kept |
 | `skills`, `skill`, `init` | | see `agent.app.extension_services` |
+| `blindness`, `keep_image` | | see `agent.app.picture_services` |
 | `commands`, `expand`, `resources` | | see `agent.app.mcp_offers` |
 | `take_questions` | | from now on `question_asked` events are shown; until then questions are declined |
 | `reply` | `question_id`, `action` = accept, decline or cancel, `values` by field | whether it was open |
 | `mcp` | `name`, `action` (both optional) | see `agent.app.mcp_services` |
 | `session_rules` | | rules that answers added to this session, as text |
 | `forget_rule` | `rule` | takes one of them out again |
-| `blindness` | | why the model can see no images, as the end of a sentence; empty when it can |
 | `bench` | `options` (optional) | a `BenchRun`; events show it meanwhile, it takes a while |
 | `compact` | `instruction`: what to keep above all (optional) | a `Compaction`; takes a while |
 | `btw` | `question` | an `Aside`: its answer, which is no part of the conversation; takes a while |
@@ -43,11 +43,11 @@ from agent.app.mcp_offers import McpOffers
 from agent.app.mcp_services import McpServices
 from agent.app.permission_services import PermissionServices
 from agent.app.person_shell import ShellRun, run_for_person
+from agent.app.picture_services import PictureServices
 from agent.app.rewinding import RewindPoint, RewindResult, rewind, rewind_points
 from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, profile_names, start_server
 from agent.app.switching import stop_server as stop_this_server
 from agent.app.turn_log import TurnRow
-from agent.app.wording import why_blind
 from agent.core.cancel import unless_cancelled
 from agent.core.errors import UsageError
 from agent.core.events import Event
@@ -77,6 +77,7 @@ class SessionServices:
         offers = McpOffers(live.mcp, extensions)
         permissions = PermissionServices(live.gate, live.gate.rules)
         mcp = McpServices(live.mcp, lambda: live.turns.prefill_rate(live.keeper.serving.profile.name))
+        pictures = PictureServices(live, self._as_a_turn)
         self._services: dict[str, Service] = {
             "turns": self._turns,
             "history": self._history,
@@ -94,7 +95,8 @@ class SessionServices:
             "compact": self._compact,
             "btw": self._btw,
             "bench": self._bench,
-            "blindness": self._blindness,
+            "blindness": pictures.blindness,
+            "keep_image": pictures.keep_image,
             "skills": extensions.skills,
             "skill": extensions.skill,
             "commands": offers.commands,
@@ -243,9 +245,6 @@ class SessionServices:
                 yield
             finally:
                 live.commands.discard(live.cancel)
-
-    async def _blindness(self, _: Mapping[str, Any]) -> str:
-        return await why_blind(self._live)
 
     async def _bench(self, arguments: Mapping[str, Any]) -> "BenchRun":
         from agent.app.session_bench import bench_in_session, options_in

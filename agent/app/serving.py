@@ -181,7 +181,7 @@ class Serving:
     async def _remote(self, progress: Progress) -> Endpoint:
         url = self.loaded.settings.server.url or self.profile.url or ""
         base = url.rstrip("/").removesuffix("/v1")
-        key = self._key()
+        key = self.api_key()
         offer = await self._offer(base, key, progress)
         if not offer.context_tokens and offer.model and offer.engine in LOADED_ON_DEMAND:
             progress(ServerState(state="loading", detail=f"{base} loads {offer.model}"))
@@ -230,7 +230,8 @@ class Serving:
     def _loading_seconds(self) -> float:
         return self.loaded.settings.server.start_seconds or LOADING_PATIENCE_SECONDS
 
-    def _key(self) -> str:
+    def api_key(self) -> str:
+        """The key of a server elsewhere, empty without one. Raises UsageError."""
         name = self.loaded.settings.server.api_key_env or self.profile.api_key_env or ""
         if not name:
             return ""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from acp import (
     RequestError,
+    audio_block,
     embedded_blob_resource,
     embedded_text_resource,
     image_block,
@@ -13,7 +14,7 @@ from acp import (
     text_block,
 )
 
-from agent.acp.prompt import prompt_text
+from agent.acp.prompt import images_in, prompt_text
 
 
 def test_a_linked_file_becomes_a_mention_where_it_stands(tmp_path: Path):
@@ -45,7 +46,7 @@ def test_texts_in_a_row_are_paragraphs(tmp_path: Path):
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        (image_block("aGk=", "image/png"), "text only, and the prompt has an image"),
+        (audio_block("aGk=", "audio/wav"), "the prompt has a sound, which no model here takes"),
         (resource_block(embedded_blob_resource("file:///x.bin", "aGk=")), "text only, and /x.bin is none"),
         (text_block("  \n"), "the prompt is empty"),
     ],
@@ -53,3 +54,14 @@ def test_texts_in_a_row_are_paragraphs(tmp_path: Path):
 def test_what_no_model_can_take_is_refused(block, said: str, tmp_path: Path):
     with pytest.raises(RequestError, match=said):
         prompt_text([block], tmp_path)
+
+
+def test_images_become_mentions_of_their_files_where_they_stand(tmp_path: Path):
+    blocks = [text_block("What is"), image_block("aGk=", "image/png"), text_block("about?")]
+    assert images_in(blocks) == [b"hi"]
+    assert prompt_text(blocks, tmp_path, ["/kept/a b.png"]) == 'What is @"/kept/a b.png" about?'
+
+
+def test_an_image_that_is_no_base64_is_refused():
+    with pytest.raises(RequestError, match="no base64"):
+        images_in([image_block("a", "image/png")])
