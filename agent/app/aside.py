@@ -16,13 +16,22 @@ from agent.app.live import LiveSession
 from agent.core import trimming
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.errors import AgentError, ServerError, UsageError
-from agent.core.events import Notice, Prefill, Retry, TextDelta, ToolFinished, ToolOutput, ToolStarted
+from agent.core.events import (
+    ASIDE_TOOL,
+    OWN_CALL,
+    Notice,
+    Prefill,
+    Retry,
+    TextDelta,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agent.core.model import Reply
 from agent.core.summing import answer_in, answered
 
-_TOOL = "btw"
 _MOST_TOKENS = 1_024
 _LEAST_TOKENS = 64
 _MARGIN_TOKENS = 32
@@ -46,13 +55,15 @@ async def ask_aside(live: LiveSession, question: str) -> Aside:
     """
     if not answered(live.record.conversation.messages):
         raise UsageError("there is no conversation yet that a question could stand beside", "just ask it")
-    call_id, began = f"user-{uuid.uuid4().hex[:12]}", time.monotonic()
-    finished = ToolFinished(call_id=call_id, tool=_TOOL, outcome="error", text="", seconds=0.0)
-    live.emit(ToolStarted(call_id=call_id, tool=_TOOL, arguments={"question": question}))
+    call_id, began = f"{OWN_CALL}{uuid.uuid4().hex[:12]}", time.monotonic()
+    finished = ToolFinished(call_id=call_id, tool=ASIDE_TOOL, outcome="error", text="", seconds=0.0)
+    live.emit(ToolStarted(call_id=call_id, tool=ASIDE_TOOL, arguments={"question": question}))
     try:
         engine = await unless_cancelled(live.keeper.ready(), live.cancel)
         live.suit(engine)
-        answer = _answer(engine, await _reply(live, engine, question, call_id))
+        reply = await _reply(live, engine, question, call_id)
+        live.slot_tokens = reply.stats.context_tokens if reply.stats.counted else 0
+        answer = _answer(engine, reply)
         finished = replace(finished, outcome="ok" if answer else "cancelled", text=answer)
     except InterruptedRunError:
         finished = replace(finished, outcome="cancelled")
@@ -61,6 +72,8 @@ async def ask_aside(live: LiveSession, question: str) -> Aside:
         raise
     finally:
         live.emit(replace(finished, seconds=round(time.monotonic() - began, 2)))
+        if finished.outcome == "cancelled":
+            live.leave_off()
     return Aside(call_id=call_id, answer=finished.text)
 
 

@@ -45,6 +45,8 @@ async def compact(live: LiveSession, engine: Engine, instruction: str = "") -> C
     share = live.loaded.settings.limits.compact_at or 1.0
     compactor = compactor_at(share, engine.model, engine.reply_tokens, live.log)
     finished = await _compact(live, engine, compactor, instruction, by_hand=True)
+    if live.cancel.is_set():
+        live.leave_off()
     if finished.detail:
         raise UsageError(
             f"the conversation stays as it is: {finished.detail}", "try again, or begin a new one"

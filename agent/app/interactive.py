@@ -285,7 +285,8 @@ class InteractiveSession:
             rate = live.turns.prefill_rate(engine.serving.profile.name)
             warmth = Warmth(engine.serving, engine.endpoint)
             folder = live.record.store.folder
-            await warmth.keep_session(folder, messages, tokens=live.used_tokens, rate=rate)
+            held = live.slot_tokens or live.used_tokens
+            await warmth.keep_session(folder, messages, tokens=held, rate=rate)
 
     def _measure(self, engine: Engine) -> None:
         self._live.used_tokens = engine.model.used_tokens or self._live.used_tokens

@@ -24,12 +24,14 @@ from agent.app.watching import SpeedGuard
 from agent.config.load import LoadedSettings
 from agent.core.events import (
     CompactionFinished,
+    CompactionStarted,
     ContextStatus,
     Event,
     Notice,
     PrefixBroken,
     Rewound,
     SessionStarted,
+    StepStarted,
     TurnStarted,
     to_record,
 )
@@ -86,8 +88,10 @@ class LiveSession:
     would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps,
     `moment` how far the running step is.
     `log` has what is known of all turns; the turn loop adds what happens in a turn.
-    `began` wakes who waits for a turn to begin. `is_planning` says that the model was asked for a plan,
-    and for nothing else since.
+    `began` wakes who waits for a turn to begin. `slot_tokens` are those that the server's slot holds where a
+    question beside the work stands behind the conversation, else 0. `is_left_off` says that the server may
+    still be at a request outside of turns that was interrupted. `is_planning` says that the model was asked
+    for a plan, and for nothing else since.
     """
 
     workspace: Path
@@ -107,6 +111,8 @@ class LiveSession:
     log: WorkLog
     server_state: str = "stopped"
     used_tokens: int = 0
+    slot_tokens: int = 0
+    is_left_off: bool = False
     is_running: bool = False
     began: asyncio.Event = field(default_factory=asyncio.Event)
     is_planning: bool = False
@@ -126,6 +132,8 @@ class LiveSession:
         self.moment.observe(event)
         if isinstance(event, TurnStarted | Rewound | CompactionFinished):
             self.log.observe(event)
+        if isinstance(event, StepStarted | Rewound | CompactionStarted):
+            self.slot_tokens = 0
         if event.type == "server_state":
             self.server_state = event.state
         elif event.type not in _NOT_RECORDED:
@@ -163,6 +171,11 @@ class LiveSession:
         self.reuse.moved(looking_at(engine.serving, engine.endpoint))
         if engine.serving.degraded:
             self.speed = None  # there is no draft any more that could be to blame
+
+    def leave_off(self) -> None:
+        """A request outside of turns was interrupted: the server is looked at a little later."""
+        self.is_left_off = True
+        self.began.set()
 
     def suit(self, engine: Engine) -> None:
         """Makes the conversation one that `engine` can go on with."""

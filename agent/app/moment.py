@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent.core.events import (
+    ASIDE_TOOL,
     CompactionFinished,
     CompactionStarted,
     Event,
@@ -13,6 +14,7 @@ from agent.core.events import (
     StepStarted,
     TextDelta,
     ToolCallDelta,
+    ToolFinished,
     TurnFinished,
 )
 
@@ -48,6 +50,8 @@ class Moment:
         elif isinstance(event, TurnFinished):
             self._hear(self.tokens)
             self.pieces = 0
+        elif isinstance(event, ToolFinished) and event.tool == ASIDE_TOOL:
+            self._hear(0)  # what was read for it is no part of the conversation
 
     def _hear(self, tokens: int) -> None:
         self.tokens = tokens

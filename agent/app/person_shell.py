@@ -9,7 +9,7 @@ from typing import Any
 from agent.app.live import LiveSession
 from agent.core.cancel import closing
 from agent.core.confinement import Unconfined
-from agent.core.events import ToolFinished, ToolOutcome, UserMessageAdded
+from agent.core.events import OWN_CALL, ToolFinished, ToolOutcome, UserMessageAdded
 from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.messages import ToolCall, ToolMessage, UserMessage
 from agent.core.outside_text import fenced
@@ -46,7 +46,7 @@ async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -
         context=replace(live.gate.context, environment=live.environment(), confinement=Unconfined()),
         result_limit=lambda: _MOST_CHARACTERS,
     )
-    call_id = f"user-{uuid.uuid4().hex[:12]}"
+    call_id = f"{OWN_CALL}{uuid.uuid4().hex[:12]}"
     call = ToolCall(call_id, live.shell.name, {"command": command}, "")
     stop = asyncio.Event()
     live.commands.add(stop)

@@ -37,8 +37,10 @@ async def watch_server(live: LiveSession) -> None:
     pause = LOOK_SECONDS
     while True:
         if not live.is_running:
+            pause = LOOK_SECONDS if live.is_left_off else pause
+            if await _turn_begins(live, pause):
+                continue
             is_first = pause == LOOK_SECONDS
-            await _turn_begins(live, pause)
             pause = min(2 * pause, MOST_LOOK_SECONDS)
             await look_once(live)
             if is_first:
@@ -49,11 +51,13 @@ async def watch_server(live: LiveSession) -> None:
             busy = await look_at_slots_once(live, busy)
 
 
-async def _turn_begins(live: LiveSession, most_seconds: float) -> None:
+async def _turn_begins(live: LiveSession, most_seconds: float) -> bool:
+    """Waits for that at most so long; whether it was woken, by a turn or a request that was interrupted."""
     live.began.clear()
     with suppress(TimeoutError):
         async with asyncio.timeout(most_seconds):
-            await live.began.wait()
+            return await live.began.wait()
+    return False
 
 
 async def look_once(
@@ -77,12 +81,14 @@ async def look_once(
 
 
 async def look_after_interruption(live: LiveSession, busy: Callable[[Engine], bool] | None = None) -> None:
-    """Tells where a server still works although the last turn was interrupted.
+    """Tells where a server still works although the last turn, or a request since, was interrupted.
 
     It ends with a token or a batch of the prompt, and on a slow machine a batch takes a while.
     """
     engine, turns = live.keeper.engine, live.turns.rows
-    if engine is None or live.is_running or not turns or turns[-1].reason != "cancelled":
+    was_interrupted = live.is_left_off or (bool(turns) and turns[-1].reason == "cancelled")
+    live.is_left_off = False
+    if engine is None or live.is_running or not was_interrupted:
         return
     if await in_background(lambda: (busy or _is_busy)(engine)) and not live.is_running:
         live.emit(Notice(text=STILL_BUSY))

@@ -27,7 +27,7 @@ from agent.bench.runner import Runner, RunPlan, Step
 from agent.bench.table import remarks
 from agent.core.cancel import InterruptedRunError, unless_cancelled
 from agent.core.errors import AgentError, UsageError
-from agent.core.events import ToolFinished, ToolOutcome, ToolOutput, ToolStarted
+from agent.core.events import OWN_CALL, ToolFinished, ToolOutcome, ToolOutput, ToolStarted
 from agent.resources import ensure_private_folder, state_folder
 from agent.server.record import Endpoint
 
@@ -94,7 +94,7 @@ async def bench_in_session(live: LiveSession, options: str) -> BenchRun:
     prompts = await asyncio.to_thread(prompts_of, request)
     stop = asyncio.Event()
     live.commands.add(stop)
-    call_id = f"user-{uuid.uuid4().hex[:12]}"
+    call_id = f"{OWN_CALL}{uuid.uuid4().hex[:12]}"
     began = time.monotonic()
     outcome: ToolOutcome = "error"
     text = "The measurement came to nothing."

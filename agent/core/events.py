@@ -26,6 +26,12 @@ TurnReason = Literal[
     "cancelled",
 ]
 
+OWN_CALL = "user-"
+"""How the ids of calls begin that a person made and no model asked for."""
+
+ASIDE_TOOL = "btw"
+"""The name of the call that a question beside the work is told as."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStarted:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.core.events import (
+    OWN_CALL,
     CheckFinished,
     CompactionFinished,
     Event,
@@ -70,6 +71,8 @@ class WorkLog:
                 self._turns.append(_TurnRecord())
             case UserMessageAdded() if not event.is_note:
                 self._turn.said.append(event.text.strip())
+            case ToolStarted() | ToolFinished() if event.call_id.startswith(OWN_CALL):
+                return  # the model learns from messages what it is to know of that
             case ToolStarted():
                 self._running[event.call_id] = (event.tool, event.arguments)
             case ToolFinished():

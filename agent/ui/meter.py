@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from agent.core.events import (
+    ASIDE_TOOL,
+    CompactionFinished,
     Event,
     Prefill,
     ReasoningDelta,
@@ -14,6 +16,9 @@ from agent.core.events import (
     StepStarted,
     TextDelta,
     ToolCallDelta,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
     TurnFinished,
     TurnStarted,
 )
@@ -66,6 +71,7 @@ class TurnMeter:
     _prefill_began: float | None = None
     _first_piece: float | None = None
     _pieces: int = 0
+    _aside: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -84,6 +90,10 @@ class TurnMeter:
         elif isinstance(event, StepFinished):
             self._steps.append(event.stats)
             self._begin_step()
+        elif isinstance(event, CompactionFinished):
+            self._begin_step()
+        elif isinstance(event, ToolStarted | ToolOutput | ToolFinished):
+            self._note_aside(event)
         elif isinstance(event, TurnStarted):
             self._begin_turn()
         elif isinstance(event, TurnFinished):
@@ -138,6 +148,15 @@ class TurnMeter:
         if self._first_piece is None:
             self._first_piece = self.clock()
         self._pieces += 1
+
+    def _note_aside(self, event: ToolStarted | ToolOutput | ToolFinished) -> None:
+        """A question beside the work is read and answered like a step, and is none."""
+        if isinstance(event, ToolOutput):
+            if event.call_id == self._aside:
+                self._note_piece()
+        elif event.tool == ASIDE_TOOL:
+            self._aside = event.call_id if isinstance(event, ToolStarted) else ""
+            self._begin_step()
 
     def _live_rate(self, pieces: int) -> float | None:
         """An estimate until the server's own times arrive: it sends one piece for each token."""

@@ -80,6 +80,25 @@ async def test_an_interrupt_ends_it_and_the_conversation_goes_on(scripted_server
         assert (await talk.turn("more")).answer == "And on."
 
 
+async def test_the_context_holds_no_more_after_a_question_beside_the_work_than_before(
+    scripted_server: StartServer, work: Path
+):
+    server = scripted_server("Hello.", "It is Tuesday.", {"text": "slow", "fault": "pings"})
+    async with talking(work, server) as talk:
+        await talk.turn("hi")
+        before = talk.session.facts.used_tokens
+        await talk.session.command("btw", {"question": "What day is it?"})
+        assert talk.session.facts.used_tokens == before > 0
+        # What the server keeps of the session is found by how much its slot holds.
+        assert talk.session._live.slot_tokens > before
+        asking = asyncio.create_task(talk.session.command("btw", {"question": "And?"}))
+        await asyncio.to_thread(server.wait_for_chats, 3)
+        talk.session.cancel()
+        await asking
+        assert (talk.session.facts.used_tokens, talk.session._live.slot_tokens) == (before, 0)
+        assert talk.session._live.is_left_off
+
+
 async def test_a_server_that_fails_is_told_and_leaves_the_conversation_as_it_was(
     scripted_server: StartServer, work: Path
 ):

@@ -6,7 +6,15 @@ from typing import Any, cast
 from agent.app.live import LiveSession
 from agent.app.moment import Moment
 from agent.app.server_watch import look_at_slots_once
-from agent.core.events import Prefill, Rewound, StepFinished, StepStarted, TextDelta, TurnFinished
+from agent.core.events import (
+    Prefill,
+    Rewound,
+    StepFinished,
+    StepStarted,
+    TextDelta,
+    ToolFinished,
+    TurnFinished,
+)
 from agent.core.stats import StepStats
 
 DONE = StepFinished(step=1, stop_reason="stop", stats=StepStats())
@@ -45,6 +53,13 @@ def test_what_an_interrupted_step_has_read_stays_in_the_context():
         moment.observe(event)
     assert (moment.tokens, moment.pieces, moment.is_silent) == (10, 0, False)
     moment.observe(Rewound(to_turn=1, what="chat"))
+    assert moment.tokens == 0
+
+
+def test_what_a_question_beside_the_work_has_read_is_not_in_the_context():
+    moment = Moment()
+    moment.observe(Prefill(total=9, cached=0, processed=9))
+    moment.observe(ToolFinished(call_id="user-1", tool="btw", outcome="ok", text="So.", seconds=1.0))
     assert moment.tokens == 0
 
 

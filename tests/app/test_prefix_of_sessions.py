@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ from tests.mcp.conftest import SERVER
 from tests.skills.shelf import write_skill
 
 SUMMING_UP = "Sum up our conversation"
+BESIDE = "By the way, and apart from the work"
 NUMBERS = count()
 AnswerKind = Literal["once", "deny"]
 
@@ -167,6 +168,14 @@ async def runs_a_command(session: Session) -> None:
     await says(session)
 
 
+async def asks_beside(session: Session) -> None:
+    await says(session)
+    session.replies.append("It is nine.")
+    aside = await session.talk.session.command("btw", {"question": "How late is it?"})
+    assert aside.answer == "It is nine."
+    await says(session)
+
+
 async def compacts(session: Session) -> None:
     await session.turn("Tell me a lot", "It is a long story. " * 80)
     with suppress(UsageError):  # it may become no shorter
@@ -190,20 +199,26 @@ async def is_resumed(session: Session) -> None:
 
 MOVES = (
     says, thinks, reads, allowed, denied, steered, refused_by_mode, malformed, interrupted, queued,
-    uses_a_skill, calls_mcp, reconnects_mcp, delegates, goes_back, undoes, runs_a_command, compacts,
-    changes_profile, is_resumed,
+    uses_a_skill, calls_mcp, reconnects_mcp, delegates, goes_back, undoes, runs_a_command, asks_beside,
+    compacts, changes_profile, is_resumed,
 )  # fmt: skip
 
 
 def of_the_conversation(servers: Sequence[ScriptedServer]) -> list[RecordedRequest]:
-    """The requests of the session's own steps, without those of sub-agents and for summaries."""
+    """The requests of the session's own steps: none of sub-agents, for summaries or beside the work."""
     chats = sorted((one for server in servers for one in server.chats), key=lambda one: one.arrived_at)
     return [
         one
         for one in chats
         if one.body["messages"][0]["content"].startswith(system_prompt())
-        and SUMMING_UP not in str(one.body["messages"][-1]["content"])
+        and not any(words in str(one.body["messages"][-1]["content"]) for words in (SUMMING_UP, BESIDE))
     ]
+
+
+def beside_the_work(servers: Sequence[ScriptedServer]) -> list[tuple[RecordedRequest, RecordedRequest]]:
+    """Each question beside the work, and the request before it."""
+    pairs = [pair for server in servers for pair in pairwise(server.chats)]
+    return [pair for pair in pairs if BESIDE in str(pair[1].body["messages"][-1]["content"])]
 
 
 def prompt_of(request: RecordedRequest) -> tuple[str, list[Any]]:
@@ -273,3 +288,7 @@ def test_requests_of_a_session_extend_each_other_unless_told_otherwise(
 
     session = asyncio.run(play())
     holds_together(session.seen, of_the_conversation(session.servers))
+    for before, beside in beside_the_work(session.servers):
+        (tools, messages), (tools_now, now) = map(prompt_of, (before, beside))
+        assert tools == tools_now
+        assert extends(messages, now)

@@ -26,7 +26,9 @@ class Looks:
 
 
 def idle_session(looks: Looks) -> LiveSession:
-    parts = SimpleNamespace(is_running=False, began=asyncio.Event(), keeper=looks, moment=Moment())
+    parts = SimpleNamespace(
+        is_running=False, is_left_off=False, began=asyncio.Event(), keeper=looks, moment=Moment()
+    )
     return cast("LiveSession", parts)
 
 
@@ -44,25 +46,30 @@ async def test_a_turn_that_begins_is_not_slept_through():
 
 
 @pytest.mark.parametrize(
-    ("reasons", "busy", "is_told"),
+    ("reasons", "is_left_off", "busy", "is_told"),
     [
-        (["cancelled"], True, True),
-        (["cancelled"], False, False),
-        (["cancelled", "done"], True, False),
-        (["cancelled", ""], True, False),
-        ([], True, False),
+        (["cancelled"], False, True, True),
+        (["cancelled"], False, False, False),
+        (["cancelled", "done"], False, True, False),
+        (["cancelled", ""], False, True, False),
+        ([], False, True, False),
+        (["done"], True, True, True),
+        (["done"], True, False, False),
     ],
 )
 async def test_a_server_that_is_busy_after_an_interruption_is_told_about(
-    reasons: list[str], busy: bool, is_told: bool
+    reasons: list[str], is_left_off: bool, busy: bool, is_told: bool
 ):
     told: list[Event] = []
     rows = [SimpleNamespace(reason=reason) for reason in reasons]
     parts = SimpleNamespace(
         is_running=False,
+        is_left_off=is_left_off,
         keeper=SimpleNamespace(engine=object()),
         turns=SimpleNamespace(rows=rows),
         emit=told.append,
     )
-    await look_after_interruption(cast("LiveSession", parts), lambda _: busy)
+    live = cast("LiveSession", parts)
+    await look_after_interruption(live, lambda _: busy)
     assert told == [Notice(text=STILL_BUSY)] * is_told
+    assert not live.is_left_off

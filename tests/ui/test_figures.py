@@ -7,11 +7,15 @@ import pytest
 from rich.cells import cell_len
 
 from agent.core.events import (
+    CompactionFinished,
+    Event,
     Prefill,
     StepFinished,
     StepStarted,
     TextDelta,
     ToolFinished,
+    ToolOutput,
+    ToolStarted,
     TurnFinished,
     TurnStarted,
 )
@@ -92,6 +96,20 @@ def test_the_first_piece_of_text_ends_the_reading():
     meter.note(StepStarted(step=1))
     meter.note(Prefill(total=1000, cached=200, processed=1000))
     meter.note(TextDelta(text="x"))
+    assert meter.figures().prefill_total == 0
+
+
+@pytest.mark.parametrize("event", [
+    ToolOutput(call_id="user-1", text="It "),
+    ToolFinished(call_id="user-1", tool="btw", outcome="ok", text="It is.", seconds=1.0),
+    CompactionFinished(before=1000, after=300),
+])  # fmt: skip
+def test_the_reading_of_a_request_outside_of_turns_ends_too(event: Event):
+    meter = TurnMeter(Clock())
+    meter.note(ToolStarted(call_id="user-1", tool="btw", arguments={"question": "And?"}))
+    meter.note(Prefill(total=1000, cached=200, processed=1000))
+    assert meter.figures().prefill_total == 1000
+    meter.note(event)
     assert meter.figures().prefill_total == 0
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from rich.cells import cell_len
 
-from agent.core.events import ToolFinished
+from agent.core.events import ASIDE_TOOL, OWN_CALL, ToolFinished
 from agent.core.tool import FileDiff
 from agent.ui.conversation import diffs
 from agent.ui.conversation.block import MARGIN, Block
@@ -36,10 +36,9 @@ _ERROR_ROWS = 6
 _DIFF_ROWS = 24
 _OWN_ROWS = 20
 
-# A command of the person's has an id of this kind, and its text ends with how it ended.
-_OWN_CALL = "user-"
 # What these show while they run is progress; their text says all that it came to.
-_TOLD_AT_THE_END = ("bench", "btw")
+_TOLD_AT_THE_END = ("bench", ASIDE_TOOL)
+# How the text of a command of the person's ends.
 _ENDING = re.compile(r"\n?(exit code (\d+)[^\n]*)\s*\Z")
 _NO_OUTPUT = "(no output)"
 
@@ -60,7 +59,7 @@ class ToolCard(Block):
         self.text = ""
         self.diffs: tuple[FileDiff, ...] = ()
         self.is_open = False
-        self.is_own = call_id.startswith(_OWN_CALL)
+        self.is_own = call_id.startswith(OWN_CALL)
         self._ending = ""
         self._output: list[str] = []
         self._output_characters = 0
