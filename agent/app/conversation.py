@@ -15,8 +15,8 @@ from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
 from agent.app.outlined import offers_outline
-from agent.app.pictures import shown_to
 from agent.app.slash import spelled_out
+from agent.app.tool_pictures import shown_to
 from agent.app.warm import Head, head_of
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
 from agent.config.model import Settings
@@ -42,7 +42,6 @@ from agent.resources import cache_folder, config_folder, state_folder
 from agent.sandbox.commands import Sandbox
 from agent.server.profile import Profile
 from agent.server.record import Endpoint
-from agent.session.forked import PICTURES_NAME
 from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
@@ -108,7 +107,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
     granted: list[Rule] = []
     kit.extensions.shelf.grant = granted.extend
     # What the task is about stands in its own words, not in those of a skill.
-    worded = replace(task, text=await spelled_out(task.text, kit.extensions))
+    worded = replace(task, text=await _spelled_out(task, kit))
     gate = _gate(task, setting)
     kit.sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
     verifier = _check(task, setting, kit)
@@ -159,6 +158,14 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         mcp=kit.mcp,
         sandbox=kit.sandbox,
     )
+
+
+async def _spelled_out(task: Task, kit: "_Kit") -> str:
+    try:
+        return await spelled_out(task.text, kit.extensions, kit.mcp)
+    except BaseException:
+        await kit.mcp.close()  # nobody else will
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,7 +355,7 @@ def _tool_context(setting: Setting, kit: _Kit) -> ToolContext:
         shell_timeout_seconds=setting.settings.limits.shell_seconds,
         confinement=kit.sandbox,
         cache_folder=cache_folder(),
-        picture=shown_to(setting.endpoint, setting.spill_folder.parent / PICTURES_NAME),
+        picture=shown_to(setting.endpoint, setting.spill_folder.parent),
     )
 
 

@@ -11,10 +11,10 @@ from agent.app.conversation import Setting, model_for, system_prompt
 from agent.app.delegation import Delegator
 from agent.app.extensions import Extensions
 from agent.app.foreign import require_window
-from agent.app.pictures import shown_to
 from agent.app.rescue import Rescuer
 from agent.app.result_room import compactor_for, result_limit, room_guards
 from agent.app.serving import Serving
+from agent.app.tool_pictures import shown_to
 from agent.app.warm import Warmth, head_of
 from agent.app.watching import SpeedGuard, guard_for
 from agent.core.errors import AgentError
@@ -31,7 +31,6 @@ from agent.llm.connection import load
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.server.record import Endpoint
-from agent.session.forked import PICTURES_NAME
 from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.session.transcript import last_reply_number
@@ -106,7 +105,7 @@ class Engine:
             context=replace(
                 gate.context,
                 delegate=delegator,
-                picture=shown_to(self.endpoint, gate.context.spill_folder.parent / PICTURES_NAME),
+                picture=shown_to(self.endpoint, gate.context.spill_folder.parent),
             ),
             result_limit=lambda: result_limit(self.model, tokens, compactor),
         )

@@ -73,20 +73,25 @@ def _prepare(
 def task_with_settings(request: RunRequest, workspace: Path) -> tuple[Task, LoadedSettings]:
     """The task, and the settings of the project at `workspace` for it. Raises UsageError for any mistake."""
     task = resolve_task(request)
-    if request.prompt is not None and request.prompt.startswith("/"):
-        from agent.app.slash import require_known_slash
-
-        require_known_slash(request.prompt, workspace)
     if request.resume is not None:
         task = replace(task, profile=task.profile or earlier_profile(request, workspace))
     flags = {"profile": task.profile} if task.profile else {}
     loaded = load_settings(find_project_root(workspace), os.environ, flags)
+    if request.prompt is not None and request.prompt.startswith("/"):
+        _require_known_slash(request.prompt, workspace, loaded)
     if loaded.settings.check.command and not task.check:
         task = replace(task, check=loaded.settings.check.command)
     from agent.app.workbench import gate_rules
 
     gate_rules(loaded.settings, task)  # a rule that is none is noticed now, not after the server's start
     return task, loaded
+
+
+def _require_known_slash(prompt: str, workspace: Path, loaded: LoadedSettings) -> None:
+    from agent.app.mcp import has_server
+    from agent.app.slash import require_known_slash
+
+    require_known_slash(prompt, workspace, lambda name: has_server(workspace, loaded.settings, name))
 
 
 def earlier_profile(request: RunRequest, workspace: Path) -> str | None:

@@ -99,6 +99,11 @@ async def open_mcp(
     return await asyncio.to_thread(_prepare, workspace, settings, environment, report, questions)
 
 
+def has_server(workspace: Path, settings: Settings, name: str) -> bool:
+    """Whether sessions in a folder have an MCP server of that name. Reads files."""
+    return any(spec.name == name for spec in find_servers(workspace, settings, os.environ).specs)
+
+
 def _prepare(
     workspace: Path,
     settings: Settings,

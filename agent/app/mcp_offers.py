@@ -41,14 +41,19 @@ class McpOffers:
 
     async def expand(self, arguments: Mapping[str, Any]) -> str:
         name = str(arguments.get("name") or "").strip().removeprefix("/")
-        server, colon, prompt = name.partition(":")
+        server, _, prompt = name.partition(":")
         pool = self.mcp.pool
-        if not colon or pool is None or not _has(pool, server):
+        if pool is None or not self.has_server_of(name):
             return await self.extensions.expand(arguments)
         rest = arguments.get("arguments") or ""
         if not isinstance(rest, str):
             raise UsageError("the 'arguments' of a command are one text")
         return await _prompt_text(pool, server, prompt, rest)
+
+    def has_server_of(self, name: str) -> bool:
+        """Whether `name` is `server:prompt` with a server of this session; nothing is started."""
+        server, colon, _ = name.partition(":")
+        return bool(colon) and self.mcp.pool is not None and _has(self.mcp.pool, server)
 
     async def resources(self, _: Mapping[str, Any]) -> list[str]:
         return await asyncio.to_thread(self._resource_names)

@@ -1,15 +1,13 @@
 """Images that a person attaches: which files they are, whether the model sees them, where they are kept."""
 
-import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent.app.background import in_background
 from agent.core.messages import Message, Picture, UserMessage
 from agent.core.outside_text import shown_name
 from agent.core.private_folder import make_private_folder
@@ -105,18 +103,6 @@ def sees_at(base_url: str, api_key: str) -> bool:
         return False
     modalities = props.get("modalities") if isinstance(props, dict) else None
     return isinstance(modalities, dict) and modalities.get("vision") is True
-
-
-def shown_to(endpoint: Endpoint, folder: Path) -> Callable[[Path], Awaitable[Picture | None]]:
-    """Makes an image of a tool's result one of the conversation, in `folder`; see `keep_picture`."""
-
-    async def picture(path: Path) -> Picture | None:
-        if not await in_background(lambda: sees(endpoint)):
-            return None
-        kept = await asyncio.to_thread(keep_picture, path, path.name, folder)
-        return kept if isinstance(kept, Picture) else None
-
-    return picture
 
 
 def has_pictures(messages: Sequence[Message]) -> bool:

@@ -126,3 +126,44 @@ def wait_for(holds: Callable[[], bool], seconds: float = 200.0) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def test_a_prompt_of_a_server_is_a_task(place: Place, scripted_server: StartServer, tmp_path: Path):
+    add(place, "one", "offers", "child", pids=tmp_path / "pids")
+    server = scripted_server(DONE)
+    place.use(server.url)
+    done = place.run("run", "-p", "/one:greet Ada how=warmly")
+    assert done.code == 0, done.err
+    assert "Say warmly to Ada." in server.chats[0].body["messages"][1]["content"]
+    assert not any(is_alive(int(number)) for number in (tmp_path / "pids").read_text("utf-8").split())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("/one:greet", "/one:greet needs who"),
+        ("/one:none", "the MCP server one has no prompt 'none'"),
+        ("/two:greet Ada", "there is no command or skill /two:greet"),
+    ],
+)
+def test_a_prompt_that_cannot_be_had_is_said_in_one_line_and_no_task(
+    place: Place, scripted_server: StartServer, text: str, said: str
+):
+    add(place, "one", "offers")
+    server = scripted_server(DONE)
+    place.use(server.url)
+    done = place.run("run", "-p", text)
+    assert (done.code, server.chats) == (2, [])
+    assert said in done.err
+
+
+def test_a_prompt_of_a_server_that_does_not_start_is_said_in_one_line(
+    place: Place, scripted_server: StartServer
+):
+    add(place, "one", "dies-at-start")
+    server = scripted_server(DONE)
+    place.use(server.url)
+    done = place.run("run", "-p", "/one:greet Ada", "--output", "json")
+    assert done.code != 0
+    assert server.chats == []
+    assert "one" in json.loads(done.out)["error"]
