@@ -1,7 +1,10 @@
 """What mode `auto` still asks about: commands that destroy work, leave the machine or raise rights."""
 
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from agent.permissions.options import NotUnderstoodError
 from agent.permissions.words import Word, names
@@ -67,10 +70,11 @@ _UPLOADS = re.compile(
 )
 
 
-def objection(words: Sequence[Word]) -> str | None:
+def objection(words: Sequence[Word], folders: Sequence[Path] = ()) -> str | None:
     """Why a command should not run without a person, or None.
 
-    Whether the files that it names stay in the workspace is judged elsewhere.
+    Whether the files that it names stay in the workspace is judged elsewhere. `folders` are those that it may
+    run in.
     """
     name = (words[0].literal or "").rsplit("/", 1)[-1]
     texts = [word.literal for word in words[1:]]
@@ -80,6 +84,10 @@ def objection(words: Sequence[Word]) -> str | None:
         return "it works on whole disks"
     if name in _PUBLISH and _PUBLISH[name] & set(texts):
         return "it publishes to others"
+    if name == "git":
+        return _git(words, folders)
+    if name.startswith("python") and ("-m", "agent") in pairwise(texts):
+        return _ALWAYS["agent"]
     check = _CHECKS.get(name)
     return check(words) if check else None
 
@@ -94,7 +102,7 @@ def _rm(words: Sequence[Word]) -> str | None:
     return None
 
 
-def _git(words: Sequence[Word]) -> str | None:
+def _git(words: Sequence[Word], folders: Sequence[Path]) -> str | None:
     try:
         _, rest = git_global_options(tuple(words))
     except NotUnderstoodError:
@@ -102,8 +110,10 @@ def _git(words: Sequence[Word]) -> str | None:
     if not rest:
         return None
     name, texts = rest[0].literal or "", {word.literal for word in rest[1:]}
-    if name in _GIT_ALWAYS or _GIT_WITH.get(name, frozenset()) & texts:
+    if name in _GIT_ALWAYS or _has_any(texts, _GIT_WITH.get(name, frozenset())):
         return f"git {name} can lose work, reach others or run programs"
+    if name == "checkout" and _checks_out_files(rest, folders):
+        return "git checkout of files loses what is not committed"
     if any(
         text and re.match(r"--(upload-pack|receive-pack|exec|template|ext-diff|output)", text)
         for text in texts
@@ -114,10 +124,41 @@ def _git(words: Sequence[Word]) -> str | None:
     return None
 
 
+def _has_any(texts: Iterable[str | None], wanted: frozenset[str]) -> bool:
+    """Whether one of the words is there, options also among other letters (`-qf`) and cut short (`--har`)."""
+    letters = {option[1] for option in wanted if re.fullmatch(r"-[A-Za-z]", option)}
+    for text in texts:
+        if text in wanted:
+            return True
+        if re.match(r"--[a-z]{2}", text or ""):
+            start = (text or "").partition("=")[0]
+            if any(option.startswith(start) for option in wanted):
+                return True
+        elif re.match(r"-[A-Za-z]", text or "") and letters & set(text or ""):
+            return True
+    return False
+
+
+def _checks_out_files(words: Sequence[Word], folders: Sequence[Path]) -> bool:
+    """`git checkout FILE` and `git checkout COMMIT FILE` lose what is not committed, as `restore` does."""
+    texts = [word.literal or word.value or "" for word in words[1:]]
+    if any(re.match(r"-[a-z]*[bt]|--(orphan|track)", text) for text in texts):
+        return False
+    named = [text for text in texts if not text.startswith("-")]
+    files = any(os.path.lexists(folder / text) for folder in folders for text in named)
+    return files or len(named) > 1 or any(word.glob is not None for word in words[1:])
+
+
 def _recursive_change(words: Sequence[Word]) -> str | None:
     if any(re.fullmatch(r"-[A-Za-z]*R.*|--recursive", word.literal or "") for word in words[1:]):
         return "it changes whole folders"
     return None
+
+
+def _variables(words: Sequence[Word]) -> str | None:
+    """`env`, `export -p` and their like, with nothing to start or to set."""
+    shows = all(re.fullmatch(r"-[0pxfF]+|--null", word.literal or "") for word in words[1:])
+    return "it shows secrets that variables hold" if shows else None
 
 
 def _download(words: Sequence[Word]) -> str | None:
@@ -134,7 +175,7 @@ def _find(words: Sequence[Word]) -> str | None:
 
 _CHECKS: dict[str, Callable[[Sequence[Word]], str | None]] = {
     "rm": _rm,
-    "git": _git,
+    **dict.fromkeys(("env", "export", "declare", "typeset", "set"), _variables),
     "chmod": _recursive_change,
     "chown": _recursive_change,
     "chgrp": _recursive_change,

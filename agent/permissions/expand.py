@@ -79,14 +79,15 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def path_candidates(text: str) -> Iterator[str]:
-    """The parts of an argument that a program could take for a path: `x`, `--opt=x`, `-ox`, `a:x`, `@x`."""
+    """The parts of an argument that a program could take for a path: `x`, `--opt=x`, `-vox`, `a:x`, `@x`."""
     if _URL.fullmatch(text):
         return
     pieces = {text} if not text.startswith("-") else set()
     if "=" in text:
         pieces.add(text.partition("=")[2])
-    if re.match(r"-[A-Za-z]", text):
-        pieces.add(text[2:])
+    letters = re.match(r"-([A-Za-z0-9]{1,4})", text)
+    if letters is not None:
+        pieces.update(text[end:] for end in range(2, letters.end() + 1))
     for piece in list(pieces):
         pieces.update(re.split(r"[:,=@]", piece))
     yield from sorted(piece for piece in pieces if piece)

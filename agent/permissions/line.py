@@ -191,7 +191,7 @@ class _Line:
             return self._ask(
                 problem if listed or is_runner or not why_not else _about(command.name, why_not), command
             )
-        reason = objection(command.words)
+        reason = objection(command.words, self.folders.possible)
         if reason is not None:
             return self._ask(f"{command.name}: {reason}", command)
         program = self._program_file(command)

@@ -19,7 +19,7 @@ _NPM_SCRIPTS = frozenset({"test", "lint", "build", "typecheck", "type-check", "c
 _MAKE_TARGETS = frozenset({"test", "tests", "check", "lint", "typecheck", "build", "all"})
 _RULED_OUT = re.compile(
     # deletes the folder that it names, uploads, waits for a person, or names programs to run
-    r"--basetemp(=.*)?|--pastebin(=.*)?|--pdb(cls=?.*)?|--trace|--py.*|--wrapper.*|--ui(=.*)?"
+    r"--install-types|--basetemp(=.*)?|--pastebin(=.*)?|--pdb(cls=?.*)?|--trace|--py.*|--wrapper.*|--ui(=.*)?"
     r"|--?(exec|toolexec|overlay|modfile|vettool|jsontool|ldflags|gcflags|asmflags|gccgoflags|compiler)(=.*)?"
     r"|--config(=.*)?|-Z.*|\+.*"
 )

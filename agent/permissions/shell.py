@@ -104,6 +104,7 @@ class _Findings:
         inner_at = opened.inner_at if opened.inner or opened.scripts else None
         self.commands.append(SimpleCommand(words, parent, inner_at, opened.doubts))
         self.assignments += opened.assignments
+        self.redirections += [Redirection("<", file, writes=False) for file in opened.reads]
         if opened.folder is not None:
             self.add((plain_word("cd"), opened.folder), None, index, depth + 1)
         for inner in opened.inner:

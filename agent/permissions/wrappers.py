@@ -10,7 +10,7 @@ from agent.permissions.words import Assignment, Word, names, plain_word
 Words = tuple[Word, ...]
 
 SHELLS = frozenset({"sh", "bash", "dash"})
-OTHER_SHELLS = names("zsh ksh mksh ash fish csh tcsh rbash yash nu pwsh xonsh")
+OTHER_SHELLS = names("zsh ksh mksh ash fish csh tcsh rbash yash nu pwsh xonsh at batch")
 # these have no effect of their own: the command inside decides
 TRANSPARENT = SHELLS | names("env nice nohup time timeout xargs stdbuf setsid command exec builtin eval")
 
@@ -45,12 +45,13 @@ _GIT_OPTIONS = options(
 
 @dataclass
 class Opened:
-    """What a wrapper starts: commands as words and texts that a shell reads."""
+    """What a wrapper starts: commands as words and texts that a shell reads. `reads` are files of its own."""
 
     inner: list[Words] = field(default_factory=list)
     scripts: list[str] = field(default_factory=list)
     assignments: list[Assignment] = field(default_factory=list)
     folder: Word | None = None
+    reads: list[Word] = field(default_factory=list)
     inner_at: int = 1
     doubts: tuple[str, ...] = ()
 
@@ -160,7 +161,8 @@ def _xargs(words: Words) -> Opened:
         inner = tuple(Word(None, word.source) if mark in word.source else word for word in inner)
     else:
         inner = (*inner, Word(None, "(words from standard input)"))
-    return Opened(inner=[inner], inner_at=position)
+    files = parsed.given.get("a", []) + parsed.given.get("arg-file", [])
+    return Opened(inner=[inner], inner_at=position, reads=files)
 
 
 def _shell(words: Words, stdin: str | None) -> Opened:
