@@ -118,6 +118,7 @@ async def measure(path: Path) -> dict[str, float]:
     from textual.widgets import Input
 
     from agent.core.events import TextDelta
+    from agent.session.replay import events_in
     from agent.ui.conversation.view import ConversationView
 
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
@@ -133,7 +134,7 @@ async def measure(path: Path) -> dict[str, float]:
     app = HistoryApp()
     async with app.run_test(size=(120, 40)) as pilot:
         view = app.query_one(ConversationView)
-        view.load_history(records)
+        view.load_history(list(events_in(records)))
         await pilot.pause()
         opened = time.process_time()
         view_seconds = opened - begin

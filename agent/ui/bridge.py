@@ -29,6 +29,8 @@ class Conversation(Protocol):
 
     def show(self, event: Event) -> None: ...
 
+    def load_history(self, events: Sequence[Event]) -> None: ...
+
     def add_user(self, text: str) -> None: ...
 
     def clear(self) -> None: ...
@@ -123,15 +125,17 @@ class Bridge:
             self.last_reply = event.answer or self.last_reply
             self._on_turn_finished(event)
 
-    def replay(self, event: Event) -> None:
-        """Shows an event of an earlier time: nothing is asked and nothing runs."""
-        if isinstance(event, TurnFinished):
-            self.meter.note_past(event)
-            self.last_reply = event.answer or self.last_reply
-        elif isinstance(event, AssistantReplied):
-            self._set_plan(updated(self.plan, event.text))
-        self._on_content(True)
-        self._conversation.show(event)
+    def replay(self, events: Sequence[Event]) -> None:
+        """Shows events of an earlier time: nothing is asked and nothing runs."""
+        for event in events:
+            if isinstance(event, TurnFinished):
+                self.meter.note_past(event)
+                self.last_reply = event.answer or self.last_reply
+            elif isinstance(event, AssistantReplied):
+                self._set_plan(updated(self.plan, event.text))
+        if events:
+            self._on_content(True)
+            self._conversation.load_history(events)
 
     def _set_plan(self, plan: Plan) -> None:
         if plan != self.plan:

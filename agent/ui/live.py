@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ _ENDED_BY_INTERRUPT = frozenset({"shell", "compact", "bench", "btw"})
 class LiveSession:
     """Holds one open session at a time.
 
-    `show` takes each event, `replay` those of a resumed session from before, `changed` is called when a
+    `show` takes each event, `replay` all those of a resumed session from before, `changed` is called when a
     session was opened or could not be.
     """
 
@@ -31,7 +31,7 @@ class LiveSession:
         services: Mapping[str, Service],
         *,
         show: Callable[[Event], None],
-        replay: Callable[[Event], None],
+        replay: Callable[[Sequence[Event]], None],
         changed: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
@@ -184,8 +184,7 @@ class LiveSession:
             held, self._held = self._held, None
         if events is not None:
             clear()
-        for event in events or ():
-            self._replay(event)
+        self._replay(events or ())
         for event in held:
             if event not in (events or ()):
                 self._show(event)

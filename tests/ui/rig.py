@@ -1,6 +1,7 @@
 """An application with a played session behind it, and a plain list as its conversation."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from textual.worker import WorkerCancelled, WorkerState
 from agent.core.events import Event, Notice, TextDelta
 from agent.core.handle import SessionHandle
 from agent.ui.app import AgentApp
+from agent.ui.conversation.view import ConversationView
 from agent.ui.options import Opening, UiOptions
 from agent.ui.widgets.approval import ApprovalPanel
 from tests.fakes.fake_handle import FakeHandle
@@ -36,6 +38,10 @@ class PlainConversation(Static):
         self.events.append(event)
         if isinstance(event, Notice | TextDelta):
             self._add(event.text)
+
+    def load_history(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self.show(event)
 
     def add_user(self, text: str) -> None:
         self._add(f"> {text}")
@@ -88,6 +94,22 @@ class Rig:
     @property
     def lines(self) -> list[str]:
         return self.conversation.lines
+
+
+class RealRig(Rig):
+    """With the real view in the middle."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.app.make_conversation = None
+
+    @property
+    def view(self) -> ConversationView:
+        return self.app.main.query_one(ConversationView)
+
+    @property
+    def hints(self) -> str:
+        return self.app.hints.render().plain
 
 
 async def settle(pilot: Pilot[Any], rig: Rig) -> None:

@@ -5,24 +5,7 @@ from textual.widgets import OptionList
 
 from agent.core.events import AssistantReplied, Notice, TurnFinished
 from agent.core.stats import StepStats
-from agent.ui.conversation.view import ConversationView
-from tests.ui.rig import Rig, rest, settle
-
-
-class RealRig(Rig):
-    """With the real view in the middle."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.app.make_conversation = None
-
-    @property
-    def view(self) -> ConversationView:
-        return self.app.main.query_one(ConversationView)
-
-    @property
-    def hints(self) -> str:
-        return self.app.hints.render().plain
+from tests.ui.rig import RealRig, Rig, rest, settle
 
 
 async def with_a_reply(pilot: Pilot[str], rig: RealRig, lines: int = 1) -> None:

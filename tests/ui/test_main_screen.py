@@ -15,6 +15,7 @@ from agent.core.events import (
     QueueChanged,
     StepStarted,
     TextDelta,
+    ToolStarted,
     TurnFinished,
     UserMessageAdded,
 )
@@ -23,7 +24,7 @@ from agent.ui.options import Opening
 from agent.ui.screens.turns import TurnsScreen
 from agent.ui.widgets.queue_line import QueueLine
 from tests.fakes.fake_handle import FACTS, FakeHandle
-from tests.ui.rig import SIZES, Rig, rest, settle, type_text
+from tests.ui.rig import SIZES, RealRig, Rig, rest, settle, type_text
 
 DONE = TurnFinished(reason="done", answer="fine", detail="", steps=1, stats=StepStats())
 
@@ -224,6 +225,17 @@ async def test_a_resumed_session_shows_what_was_said():
         assert handles[0].commands == [("resumable", {"name": "abc", "present": FACTS.session_id})]
         assert rig.openings[1].resume == "20260101-abc"
         assert rig.conversation.events == past
+
+
+async def test_a_call_that_a_killed_session_left_open_does_not_run_on_when_it_is_resumed():
+    past = [ToolStarted(call_id="c1", tool="shell", arguments={"command": "make test"})]
+    services = {"resumable": "20260101-abc", "history": past}
+    rig = RealRig(handles=[FakeHandle(services=services)])
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.app.submit("/resume abc", "now")
+        await rest(pilot)
+        assert "make test  cancelled" in rig.view.plain_text()
 
 
 async def test_the_open_session_stays_where_the_one_to_resume_is_not_there():

@@ -23,9 +23,8 @@ from agent.ui.screens.picker import PickerScreen
 from agent.ui.screens.question import QuestionScreen
 from agent.ui.widgets.menu import Choice
 from tests.ui.pictures import compare
-from tests.ui.rig import SIZES, rest, settle, type_text
+from tests.ui.rig import SIZES, RealRig, rest, settle, type_text
 from tests.ui.test_approvals import EDIT, PYTEST
-from tests.ui.test_focus import RealRig
 from tests.ui.test_questions import FORM
 from tests.ui.test_setup import ENGINE, MODEL, NO_GPU, FakeSetup, shown, until
 

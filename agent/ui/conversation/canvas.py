@@ -14,7 +14,7 @@ changed, lets the `Document` lay out what is in view, and repaints the rows from
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -105,8 +105,8 @@ class ConversationCanvas(ScrollView):
         self._follow(True)
         self._settle()
 
-    def load_history(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Appends a recorded session, given as lines of its file. Only what is in view is laid out."""
+    def load_history(self, events: Sequence[Event]) -> None:
+        """Appends events of an earlier time; nothing of it runs. Only what is in view is laid out."""
         self._take_inbox()
         self._transcript.load(events)
         self._document.note_all_changed()

@@ -36,7 +36,6 @@ from agent.ui.conversation.document import Document
 from agent.ui.conversation.markdown import MarkdownStream
 from agent.ui.conversation.notes import Note, Reasoning, Reply, UserText
 from agent.ui.conversation.pieces import Piece
-from agent.ui.conversation.records import event_of
 
 # A reply that is itself a call (constrained output): its card says the same, more readably.
 _SETTLED: dict[str, CardState] = {"deny": "denied", "withdrawn": "cancelled"}
@@ -85,12 +84,10 @@ class Transcript:
         self._append(UserText(text))
         self._expected.append(text.strip())
 
-    def load(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Appends what a session file says. Calls without an end count as cancelled."""
-        for record in records:
-            event = event_of(record)
-            if event is not None:
-                self.apply(event)
+    def load(self, events: Iterable[Event]) -> None:
+        """Appends what was recorded earlier. Calls without an end count as cancelled."""
+        for event in events:
+            self.apply(event)
         self._close_streams()
         for card in self._cards.values():
             if card.state in ("running", "waiting"):

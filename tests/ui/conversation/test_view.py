@@ -22,6 +22,7 @@ from agent.core.events import (
 )
 from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
+from agent.session.replay import events_in
 from agent.ui.conversation.document import MOST_RENDERED_BLOCKS
 from agent.ui.conversation.view import ConversationView
 from tests.ui.conversation.rig import ViewApp, feed, screen_rows, shown
@@ -48,7 +49,7 @@ def copied(pilot: Pilot[None]) -> list[str]:
     return pilot.app.copied
 
 
-def history(blocks: int) -> list[dict[str, Any]]:
+def history(blocks: int) -> list[Event]:
     """A recorded session with about that many blocks."""
     events: list[Event] = []
     for number in range(blocks // 4):
@@ -58,7 +59,7 @@ def history(blocks: int) -> list[dict[str, Any]]:
             call(number),
             ended(number),
         ]
-    return [to_record(event) for event in events]
+    return events
 
 
 async def test_text_is_shown_while_it_comes():
@@ -316,13 +317,13 @@ async def test_a_resumed_session_shows_what_was_shown_live():
     async with shown(events) as (live, _):
         expected = live.plain_text()
     async with shown() as (resumed, _):
-        resumed.load_history([{"type": "session", "format": 1}, *records, {"type": "unheard of"}, {}])
+        resumed.load_history(list(events_in(records)))
         assert resumed.plain_text() == expected
 
 
 async def test_a_call_without_an_end_in_the_record_counts_as_cancelled():
     async with shown() as (view, pilot):
-        view.load_history([to_record(call())])
+        view.load_history([call()])
         await pilot.pause()
         assert "– shell  make test  cancelled" in on_screen(view)
 
