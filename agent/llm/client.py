@@ -24,6 +24,7 @@ from agent.llm.protocol import ToolProtocol
 from agent.llm.reads import FullerReads
 from agent.llm.repetition import goes_in_circles
 from agent.llm.slots import slot_beside
+from agent.llm.toolcalls import told_apart
 from agent.llm.window import LEAST_REPLY_TOKENS, Window
 
 if TYPE_CHECKING:
@@ -340,6 +341,7 @@ class ChatModel:
         message, problem = self._habits.protocol.read_reply(
             draft.content, "".join(draft.reasoning), pieces, cut=cut, number=self._replies
         )
+        message = told_apart(message, messages, f"call-{self._replies}-")
         reason = "length" if cut else "tool_calls" if message.tool_calls else "stop"
         figures = draft.figures(started)
         if self._metrics:

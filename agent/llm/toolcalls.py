@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent.core.messages import ToolCall
+from agent.core.messages import AssistantMessage, Message, ToolCall
 
 
 class MalformedCallError(ValueError):
@@ -48,6 +48,18 @@ def complete_calls(pieces: Sequence[CallPieces], id_prefix: str) -> list[ToolCal
         seen.add(call.id)
         calls.append(call)
     return calls
+
+
+def told_apart(reply: AssistantMessage, earlier: Sequence[Message], id_prefix: str) -> AssistantMessage:
+    """The reply with ids that no `earlier` call has: some servers count anew in each reply."""
+    taken = {call.id for one in earlier if isinstance(one, AssistantMessage) for call in one.tool_calls}
+    if not any(call.id in taken for call in reply.tool_calls):
+        return reply
+    calls = tuple(
+        replace(call, id=f"{id_prefix}{index}") if call.id in taken else call
+        for index, call in enumerate(reply.tool_calls)
+    )
+    return replace(reply, tool_calls=calls)
 
 
 def parse_constrained(text: str, call_id: str) -> ToolCall:

@@ -132,6 +132,17 @@ async def test_calls_of_servers_that_number_or_name_none_are_told_apart(
     assert all(made.id for made in calls)
 
 
+async def test_calls_of_servers_that_count_anew_in_each_reply_are_told_apart(
+    scripted_server: StartServer, connect: Connect
+):
+    client = connect(scripted_server(pieces_without(), pieces_without()))
+    first = (await client.ask()).message
+    results = [ToolMessage(made.id, made.name, "x = 1") for made in first.tool_calls]
+    second = (await client.ask([*QUESTION, first, *results])).message
+    assert [made.id for made in first.tool_calls] == ["x", "y"]
+    assert len({made.id for made in (*first.tool_calls, *second.tool_calls)}) == 4
+
+
 async def test_a_constrained_reply_is_a_call_and_streams_as_one(
     scripted_server: StartServer, connect: Connect
 ):
