@@ -15,6 +15,7 @@ def seen(drafted: int, accepted: int, decoded: int, rounds: int = 0) -> StepStat
     [
         (15, seen(1500, 150, 250), 2),  # 1.5 of 15 accepted in each of 100 passes
         (15, seen(1500, 1400, 1500), 7),  # nearly all accepted: still half, or nothing would change
+        (15, seen(700, 650, 750), 3),  # the drafter's blocks are of 8, whatever was asked for
         (3, seen(300, 0, 100), 1),  # nothing accepted
         (6, seen(0, 0, 100), 3),  # nobody says what was drafted
         (15, seen(600, 160, 1000, rounds=40), 4),  # rounds that are counted tell more than passes
