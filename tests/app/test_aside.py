@@ -68,6 +68,22 @@ async def test_without_a_conversation_there_is_nothing_to_ask_beside(
         assert not talk.of("tool_started")
 
 
+async def test_the_answer_is_bounded_to_what_the_window_has_left_and_nothing_is_asked_without_room(
+    scripted_server: StartServer, work: Path
+):
+    server = scripted_server("Hello.", "So.", n_ctx=4096)
+    async with talking(work, server) as talk:
+        await talk.turn("hi")
+        conversation = talk.session._live.record.conversation
+        conversation.tokens = 3500
+        await talk.session.command("btw", {"question": "And?"})
+        conversation.tokens = 4000
+        with pytest.raises(UsageError, match="no room for a question"):
+            await talk.session.command("btw", {"question": "And?"})
+    [beside] = server.chats[1:]
+    assert 64 <= beside.body["max_tokens"] <= 4096 - 3500
+
+
 async def test_an_interrupt_ends_it_and_the_conversation_goes_on(scripted_server: StartServer, work: Path):
     server = scripted_server("Hello.", {"text": "slow", "fault": "pings"}, "And on.")
     async with talking(work, server) as talk:
