@@ -4,8 +4,8 @@
 
 Each skill is used as a person would, `agent run -p "/NAME …"`, in a small repository of its own, and a
 program judges the result (`benchmarks/skill_cases.py`). A server that runs already keeps its start out of the
-times. `--output` is written after each run, and the runs that it holds are not made again: the command goes on
-where it was interrupted.
+times. `--output` is written after each run, and the runs that it holds are not made again, which lets an
+interrupted benchmark go on.
 """
 
 import argparse

@@ -115,6 +115,7 @@ async def test_a_command_of_the_project_opens_nothing(scripted_server: StartServ
         await attacked(talk, await talk.session.command("expand", {"name": "fix"}))
         hold(place, talk)
     assert WORDS in everything(messages_of(server)[0])
+    assert WORDS not in commanding(messages_of(server)[0])
     assert "<|im_" not in everything(messages_of(server)[0])
 
 

@@ -167,3 +167,15 @@ def test_a_prompt_of_a_server_that_does_not_start_is_said_in_one_line(
     assert done.code != 0
     assert server.chats == []
     assert "one" in json.loads(done.out)["error"]
+
+
+def test_images_of_a_tool_are_shown_to_a_model_that_can_see(place: Place, scripted_server: StartServer):
+    add(place, "one", "draws")
+    draw = call("mcp_call", name="one__draw", arguments={})
+    server = scripted_server(call("mcp_find", query="draw"), draw, DONE, vision=True)
+    place.use(server.url)
+    done = place.run("run", "-p", "Draw", "--allow", "one__draw")
+    assert done.code == 0, done.err
+    last = server.chats[-1].body["messages"][-1]
+    assert last["role"] == "user"
+    assert [part["type"] for part in last["content"]] == [*["image_url"] * 4, "text"]
