@@ -25,7 +25,7 @@ from agent.app.warm import Warmth
 from agent.app.wording import AttachingInbox, suit_the_blind, worded
 from agent.config.load import LoadedSettings
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
-from agent.core.errors import AgentError, UsageError
+from agent.core.errors import PLEASE_REPORT, AgentError, UsageError, unexpected
 from agent.core.events import (
     ContextStatus,
     Event,
@@ -211,9 +211,9 @@ class InteractiveSession:
             finished = _came_to_nothing("server_failed", error.message)
         except Exception as error:
             # A mistake of this program must not take the conversation with it.
-            problem = f"unexpected {type(error).__name__}: {error}"
-            live.emit(Notice(text=f"{problem} (this should not happen; please report it)", level="error"))
-            finished = _came_to_nothing("gave_up", problem)
+            mistake = AgentError(unexpected(error), PLEASE_REPORT)
+            live.emit(Notice(text=str(mistake), level="error"))
+            finished = _came_to_nothing("gave_up", mistake.message)
         if not self._delivered:
             live.inbox.put_back(text)
         if finished.reason == "server_failed":

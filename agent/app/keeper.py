@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from agent.app.background import in_background
 from agent.app.engine import Engine
 from agent.app.serving import Serving
-from agent.core.errors import AgentError, ServerError
+from agent.core.errors import PLEASE_REPORT, AgentError, ServerError, unexpected
 from agent.core.events import Event, Notice, ServerState
 
 
@@ -112,8 +112,7 @@ class EngineKeeper:
         except AgentError as error:
             return self._failed(error)
         except Exception as error:
-            problem = f"unexpected {type(error).__name__} while the server was started: {error}"
-            return self._failed(ServerError(problem, "this should not happen; please report it"))
+            return self._failed(ServerError(unexpected(error, "the server was started"), PLEASE_REPORT))
         self.engine = engine
         self._arrived(engine)
         return engine

@@ -9,7 +9,7 @@ from typing import Any
 from agent.app.tuning_space import KINDS
 from agent.bench.trial import Changes
 from agent.config.files import write_atomically
-from agent.core.errors import AgentError, UsageError
+from agent.core.errors import PLEASE_REPORT, AgentError, UsageError
 from agent.resources import config_folder, profiles_folder
 from agent.server.profile import Profile
 from agent.server.profile_files import SUFFIX, find_profile, load_profile
@@ -91,7 +91,7 @@ def write_profile(path: Path, text: str, expected: Profile) -> None:
     if _essence(found) != _essence(expected):
         raise AgentError(
             "the tuned profile would not be read as it was measured",
-            "this should not happen; please report it",
+            PLEASE_REPORT,
         )
     write_atomically(path, text)
 

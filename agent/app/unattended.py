@@ -26,7 +26,7 @@ from agent.app.warm import Warmth, note_of
 from agent.app.watching import SpeedGuard, guard_for
 from agent.core.attempts import FRESH_ATTEMPT
 from agent.core.cancel import closing
-from agent.core.errors import AgentError, ExitCode, ServerError
+from agent.core.errors import PLEASE_REPORT, AgentError, ExitCode, ServerError, unexpected
 from agent.core.events import (
     AssistantReplied,
     Event,
@@ -103,10 +103,7 @@ class UnattendedSession:
         except Exception as error:
             # A mistake of this program: people need to see where, and programs still need their result.
             traceback.print_exc()
-            problem = f"unexpected {type(error).__name__}: {error}"
-            self._failure = AgentError(
-                problem, "this should not happen; please report it with the lines above"
-            )
+            self._failure = AgentError(unexpected(error), f"{PLEASE_REPORT} with the lines above")
         finished = self._outcome.finished
         if finished is None:
             finished = self._broken_off(self._failure or AgentError("the turn ended without a result"))

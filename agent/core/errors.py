@@ -2,6 +2,9 @@
 
 from enum import IntEnum
 
+PLEASE_REPORT = "this should not happen; please report it"
+"""The hint where the mistake is this program's own."""
+
 
 class ExitCode(IntEnum):
     """Process exit codes, a public contract: see docs/headless.md."""
@@ -46,3 +49,13 @@ class ModelFileError(AgentError):
     """A model file is missing, incomplete or has the wrong checksum."""
 
     exit_code = ExitCode.MODEL_FILE
+
+
+def unexpected(error: Exception, during: str = "") -> str:
+    """The message about an exception that nobody thought of; goes with the hint `PLEASE_REPORT`.
+
+    Args:
+        error: what was raised.
+        during: what was being done, as the end of "unexpected KeyError while ...".
+    """
+    return f"unexpected {type(error).__name__}{f' while {during}' if during else ''}: {error}"

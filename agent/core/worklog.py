@@ -101,9 +101,7 @@ class WorkLog:
         blocks = [
             _prompts(said, int(room * _PROMPTS_SHARE), first_is_kept),
             _listed("Files changed", self._changes()),
-            _listed(
-                "Files read", [shown_name(one) for one in self._read() if one not in self._all_changed()]
-            ),
+            _listed("Files read", self._only_read()),
             self._check_text(),
             self._last("Commands run last", [line for turn in self._turns for line in turn.commands]),
             self._last("What failed last", [line for turn in self._turns for line in turn.failures]),

@@ -24,7 +24,6 @@ START_SECONDS = 60.0
 
 CALL_SECONDS = 120.0
 LONGEST_NAME = 32
-JSON_NAME = ".mcp.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TYPES: dict[str, Transport] = {

@@ -1,6 +1,5 @@
 """What a shell command line is made of, as far as it is known before the shell runs it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -89,9 +88,3 @@ class Script:
     def is_unknown(self) -> bool:
         """Whether the line may start programs that are not in `commands`."""
         return bool(self.doubts) or any(command.doubts for command in self.commands)
-
-    def ancestors(self, command: SimpleCommand) -> Iterator[SimpleCommand]:
-        """The commands that start `command`, nearest first."""
-        while command.parent is not None:
-            command = self.commands[command.parent]
-            yield command

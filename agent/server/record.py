@@ -24,12 +24,11 @@ _HEALTH_SECONDS = 2.0
 class Endpoint:
     """A server that can be used now.
 
-    `base_url` has no path; `openai_url` is what an OpenAI client wants. `context_tokens` is what one
-    conversation gets, as the server reports it (0 = unknown). `fingerprint`, `pid` and `log_file` are None
-    for a server that was not started here. `tool_calls` is whether the model's chat template can express
-    tool calls, None where nobody has asked or the server does not say. `engine` is a name of
-    `agent.server.engines`, and `model` what requests have to call the model. `names` are what a server that
-    was not started here calls its model.
+    `base_url` has no path. `context_tokens` is what one conversation gets, as the server reports it (0 =
+    unknown). `fingerprint`, `pid` and `log_file` are None for a server that was not started here.
+    `tool_calls` is whether the model's chat template can express tool calls, None where nobody has asked or
+    the server does not say. `engine` is a name of `agent.server.engines`, and `model` what requests have to
+    call the model. `names` are what a server that was not started here calls its model.
     """
 
     base_url: str
@@ -44,10 +43,6 @@ class Endpoint:
     engine: str = "llama-server"
     model: str = "local"
     names: tuple[str, ...] = ()
-
-    @property
-    def openai_url(self) -> str:
-        return f"{self.base_url}/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

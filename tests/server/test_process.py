@@ -41,7 +41,6 @@ async def test_starts_a_server_and_learns_its_real_context(plan: MakePlan):
     endpoint = await ensure_running(plan())
     assert endpoint.context_tokens == 1024
     assert endpoint.base_url.startswith("http://127.0.0.1:")
-    assert endpoint.openai_url == f"{endpoint.base_url}/v1"
     assert find_running(endpoint.fingerprint or "", plan().runtime_folder) == endpoint
 
 

@@ -17,7 +17,7 @@ from agent.app.request import OutputForm, RunRequest
 from agent.app.serving import Serving
 from agent.config.load import LoadedSettings
 from agent.core.cancel import InterruptedRunError, unless_cancelled
-from agent.core.errors import AgentError, ExitCode
+from agent.core.errors import PLEASE_REPORT, AgentError, ExitCode, unexpected
 from agent.core.events import ServerState
 from agent.core.limits import TimeLimit
 from agent.headless.task import Task
@@ -129,7 +129,7 @@ class BatchRunner:
             return
         except Exception as error:
             # A mistake of this program in one task must not take the others with it.
-            problem = AgentError(f"unexpected {type(error).__name__}: {error}", "please report it")
+            problem = AgentError(unexpected(error), PLEASE_REPORT)
             self._settle(entry, error_record(problem))
             return
         self._settle(entry, taker.result or {"type": "result", "exit_code": code})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.config.load import LoadedSettings, models_folder_without_files
-from agent.core.errors import AgentError
+from agent.core.errors import PLEASE_REPORT, AgentError
 from agent.server.engines import EngineFacts, running_servers
 from agent.server.hardware import Hardware, detect_hardware
 from agent.server.profile import Profile
@@ -94,6 +94,4 @@ def examined(check: Check, patient: Patient) -> Iterator[Finding]:
         yield of_error(name, error)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        yield warning(
-            name, f"this could not be looked at: {reason[:200]}", "tell the authors of dflash-agent"
-        )
+        yield warning(name, f"this could not be looked at: {reason[:200]}", PLEASE_REPORT)

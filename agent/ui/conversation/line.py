@@ -35,9 +35,6 @@ class Line:
         return self.spans == other.spans and self.fill == other.fill
 
 
-BLANK_SPANS: tuple[Span, ...] = ()
-
-
 def styled(name: str, more: str) -> str:
     """Two style names together; the second one wins where both say something."""
     return f"{name}+{more}" if name and more else name or more
