@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from agent.cli.elsewhere import action_meant, command_hint, option_meant
+
 _KINDS = {"int": "a whole number", "float": "a number"}
 _WRONG_VALUE = re.compile(
     r"argument (?P<name>\S+): invalid (?P<kind>int|float) value: (?P<value>.*)", re.DOTALL
@@ -26,10 +28,12 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuses an unknown option here, where the options are known that may have been meant."""
         found, unknown = super().parse_known_args(args, namespace)
-        option = next((word for word in unknown if word.startswith("--") and len(word) > 2), None)
+        option = next((word for word in unknown if word.startswith("-") and word.strip("-")), None)
         if option:
             name = option.partition("=")[0]
-            self._refuse(f"there is no option {name}", close_to(name, self._option_string_actions))
+            known = self._option_string_actions
+            same = option_meant(name, known)
+            self._refuse(f"there is no option {name}", [same] if same else close_to(name, known))
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -37,15 +41,17 @@ class Parser(argparse.ArgumentParser):
             return
         known = [str(choice) for choice in action.choices]
         if action.nargs == argparse.PARSER:
-            kind = str(action.metavar or "action").lower()
-            self._refuse(f"there is no {kind} {value!r}", close_to(str(value), known))
+            kind, word = str(action.metavar or "action").lower(), str(value)
+            same = action_meant(word, known) if kind == "action" else ""
+            hint = command_hint(word) if kind == "command" else ""
+            self._refuse(f"there is no {kind} {value!r}", [same] if same else close_to(word, known), hint)
         name = "/".join(action.option_strings) or action.metavar or action.dest
         self._refuse(f"{name} takes {_one_of(known)}, not {value!r}", close_to(str(value), known))
 
-    def _refuse(self, message: str, meant: Sequence[str]) -> NoReturn:
+    def _refuse(self, message: str, meant: Sequence[str], hint: str = "") -> NoReturn:
         from agent.core.errors import UsageError
 
-        hint = f"did you mean {meant[0]}?" if meant else f"see `{self.prog} --help`"
+        hint = hint or (f"did you mean {meant[0]}?" if meant else f"see `{self.prog} --help`")
         raise UsageError(message, hint)
 
 

@@ -13,7 +13,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Adds `config` with `show`, `path`, `set` and `unset`."""
     parser = subparsers.add_parser("config", help="show and change settings", description=__doc__)
     parser.set_defaults(func=run_show, json=False, explain=False)
-    actions = parser.add_subparsers(metavar="ACTION")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
     show = actions.add_parser("show", help="every setting, its value and where it came from")
     show.add_argument("--json", action="store_true", help="one JSON object on stdout")

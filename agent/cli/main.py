@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import NoReturn, TextIO
 
 from agent import __version__
-from agent.cli.arguments import Parser
+from agent.cli.arguments import Parser, close_to
+from agent.cli.elsewhere import option_meant
 
 # Only the module of the command that is asked for is imported; the others are known by their summary.
 COMMANDS = {
@@ -137,7 +138,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"agent {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    argv = _with_default_command(argv)
+    argv = _with_default_command([*argv[1:], "--help"] if argv and argv[0] == "help" else argv)
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
         if name == chosen:
@@ -173,12 +174,12 @@ def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
 
 
 def _refuse_option(option: str, known: Sequence[str]) -> NoReturn:
-    import difflib
-
     from agent.core.errors import UsageError
 
-    close = difflib.get_close_matches(option, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else "see `agent --help` and `agent chat --help`"
+    meant = option_meant(option, known) or next(iter(close_to(option, known)), "")
+    hint = f"did you mean {meant}?" if meant else "see `agent --help` and `agent chat --help`"
+    if option in ("-p", "--print", "--prompt"):
+        hint = "`agent run -p 'what to do'` does a task without a person watching"
     raise UsageError(f"there is no option {option}", hint)
 
 

@@ -22,8 +22,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(func=list_servers, json=False)
     actions = parser.add_subparsers(
-        title="actions", metavar="ACTION", required=True, parser_class=_before_dashes(type(parser))
+        title="actions", metavar="ACTION", parser_class=_before_dashes(type(parser))
     )
     listing = actions.add_parser("list", help="all servers, and what their tools cost")
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -71,7 +72,9 @@ def _add_add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="write a server into your configuration, and try it",
         usage="agent mcp add NAME [OPTIONS] -- COMMAND [ARGUMENTS]\n"
         "       agent mcp add NAME --url URL [OPTIONS]",
-        description="agent mcp add time -- uvx mcp-server-time\nagent mcp add docs --url https://example.org/mcp",
+        description="Writes a server into your configuration, and tries it.\n\n"
+        "  agent mcp add time -- uvx mcp-server-time\n"
+        "  agent mcp add docs --url https://example.org/mcp",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     adding.add_argument("name", metavar="NAME", help="how it is called here")

@@ -15,7 +15,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Adds `model` with `list`, `pull`, `verify` and `rm`."""
     parser = subparsers.add_parser("model", help="fetch and check model files", description=__doc__)
     parser.set_defaults(func=run_list, json=False)
-    actions = parser.add_subparsers(metavar="ACTION")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
     show = actions.add_parser("list", help="the model files of all profiles, and which are there")
     show.add_argument("--json", action="store_true", help="a JSON array on stdout")
     show.set_defaults(func=run_list)

@@ -12,7 +12,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "profile", help="list, show, check and make server profiles", description=__doc__
     )
     parser.set_defaults(func=run_list, json=False)
-    actions = parser.add_subparsers(metavar="ACTION")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
     listing = actions.add_parser("list", help="every profile that can be named")
     listing.add_argument("--json", action="store_true", help="a JSON array on stdout")
     listing.set_defaults(func=run_list)

@@ -31,7 +31,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "server", help="start, stop and look at the model server", description=__doc__
     )
     parser.set_defaults(func=server_view.run_status, json=False)
-    actions = parser.add_subparsers(metavar="ACTION")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
     start = actions.add_parser("start", help="start the server of a profile, or reuse the running one")
     start.add_argument("profile", nargs="?", metavar="PROFILE", help="default: the profile of your settings")
     start.set_defaults(func=run_start)

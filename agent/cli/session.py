@@ -23,7 +23,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    parser.set_defaults(func=list_sessions, directory=None)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
     folder = argparse.ArgumentParser(add_help=False)
     folder.add_argument(
         "-C", "--directory", metavar="DIR", type=Path, help="the folder that the runs worked in"

@@ -18,7 +18,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    parser.set_defaults(func=list_skills, json=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
     action = actions.add_parser("list", help="all skills that count in this folder, nearest first")
     action.add_argument("--json", action="store_true", help="as JSON, with what is left out and why")

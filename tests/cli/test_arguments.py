@@ -1,9 +1,11 @@
 """Mistyped command lines: one line that says what is wrong, and a hint with the word that was meant."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from agent.cli.elsewhere import COMMANDS, command_hint
 from agent.cli.main import run
 
 
@@ -17,6 +19,20 @@ from agent.cli.main import run
         ("run --jbos 2 a.md", "there is no option --jbos", "did you mean --jobs?"),
         ("mcp add x --evn A=1 -- foo --bar", "there is no option --evn", "did you mean --env?"),
         ("run --zzzz", "there is no option --zzzz", "see `agent run --help`"),
+        ("-c", "there is no option -c", "did you mean --continue?"),
+        ("--model x", "there is no option --model", "did you mean --profile?"),
+        ("run -m x -p hi", "there is no option -m", "did you mean --profile?"),
+        ("run --max-turns 3 a.md", "there is no option --max-turns", "did you mean --max-steps?"),
+        (
+            "-p hello",
+            "there is no option -p",
+            "`agent run -p 'what to do'` does a task without a person watching",
+        ),
+        ("server ls", "there is no action 'ls'", "did you mean status?"),
+        ("mcp ls", "there is no action 'ls'", "did you mean list?"),
+        ("model download", "there is no action 'download'", "did you mean pull?"),
+        ("config get limits", "there is no action 'get'", "did you mean show?"),
+        ("login", "there is no command 'login'", "no account is needed; `agent setup` gets a model running"),
         ("undo a b", "unrecognized arguments: b", "see `agent undo --help`"),
         ("mcp logs x -n some", "-n/--lines takes a whole number, not 'some'", "see `agent mcp logs --help`"),
         ("run --max-seconds x", "--max-seconds takes a number, not 'x'", "see `agent run --help`"),
@@ -32,6 +48,34 @@ def test_a_mistyped_line_is_told_with_what_was_meant(
 ):
     assert run(line.split()) == 2
     assert capsys.readouterr().err == f"agent: {complaint}\nhint: {hint}\n"
+
+
+def test_words_that_are_no_command_are_told_where_a_task_goes(capsys: pytest.CaptureFixture[str]):
+    assert run(["fix the bug"]) == 2
+    assert "agent run -p" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", [*COMMANDS, "help me"])
+def test_every_command_that_a_hint_names_has_a_help_text(word: str, capsys: pytest.CaptureFixture[str]):
+    for line in re.findall(r"`agent ([a-z][a-z ]*[a-z])", command_hint(word)):
+        if line != "alone":
+            with pytest.raises(SystemExit) as ended:
+                run([*line.split(), "--help"])
+            assert not ended.value.code
+
+
+@pytest.mark.parametrize("group", ["config", "mcp", "model", "profile", "server", "session", "skills"])
+def test_a_group_without_an_action_shows_what_there_is(group: str, capsys: pytest.CaptureFixture[str]):
+    run([group])
+    assert "required" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["help", "help run", "help server fit"])
+def test_help_is_a_command_too(line: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        run(line.split())
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith(f"usage: {line.replace('help', 'agent')} ")
 
 
 @pytest.mark.parametrize("kind", ["CONFIG", "STATE", "DATA", "CACHE"])
