@@ -63,7 +63,7 @@ class EditTool:
 
     def _plan(self, params: EditParams, context: ToolContext, *, foreseen: bool = False) -> Change:
         """What the edit comes to, without doing it; `foreseen` for a preview."""
-        path = resolve(context.workspace, params.path)
+        path = resolve(context, params.path)
         name = shown(context.workspace, path)
         loaded = load_text(context.workspace, path)
         before = loaded.decoded

@@ -35,7 +35,7 @@ class GlobTool:
 async def _found(params: GlobParams, context: ToolContext) -> ToolResult:
     from tools._find.listing import list_files
 
-    folder = resolve(context.workspace, params.path or ".")
+    folder = resolve(context, params.path or ".")
     if not is_folder(folder):
         require_file(context.workspace, folder)
         raise RefusalError(f"{shown(context.workspace, folder)} is a file. Give a folder as path.")

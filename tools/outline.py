@@ -73,7 +73,7 @@ async def _names(given: str, context: ToolContext) -> tuple[list[str], str, bool
     from tools._find.listing import list_files
     from tools._outline.languages import ENDINGS, language_of
 
-    path = resolve(context.workspace, given)
+    path = resolve(context, given)
     base = shown(context.workspace, path)
     if not is_folder(path):
         require_file(context.workspace, path)

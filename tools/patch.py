@@ -159,7 +159,7 @@ class _Place:
 
     @classmethod
     def of(cls, given: str, context: ToolContext) -> "_Place":
-        path = resolve(context.workspace, given)
+        path = resolve(context, given)
         return cls(path, shown(context.workspace, path), (context.workspace / given.strip()).is_symlink())
 
 

@@ -42,7 +42,7 @@ class ReadTool:
 
     async def run(self, params: ReadParams, context: ToolContext) -> ToolResult:
         try:
-            path = resolve(context.workspace, params.path, context.spill_folder)
+            path = resolve(context, params.path, context.spill_folder)
             if is_folder(path):
                 return ToolResult(_listed(context.workspace, path))
             return ToolResult(_shown_file(params, path, context))

@@ -85,8 +85,9 @@ def _prepared(params: SearchParams, context: ToolContext) -> tuple["Search", str
 
     given, name_pattern = params.path or ".", params.glob or ""
     if _WILDCARD.search(given) and not name_pattern:
-        given, name_pattern = ".", given
-    path = resolve(context.workspace, given, context.spill_folder)
+        path, name_pattern = context.workspace, given
+    else:
+        path = resolve(context, given, context.spill_folder)
     if not is_folder(path):
         require_file(context.workspace, path)
     folder, name = (path, None) if is_folder(path) else (path.parent, path.name)

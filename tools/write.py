@@ -56,7 +56,7 @@ class WriteTool:
 
 def _plan(params: WriteParams, context: ToolContext) -> Change:
     """What the call comes to, without doing it."""
-    path = resolve(context.workspace, params.path)
+    path = resolve(context, params.path)
     name = shown(context.workspace, path)
     if is_folder(path):
         raise RefusalError(f"{name} is a folder. Give the path of a file in it.")

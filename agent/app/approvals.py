@@ -103,7 +103,7 @@ class PersonGate:
         else:
             decision = self._decision(tool, arguments)
         if decision.verdict != "ask":
-            return GateDecision(decision.verdict == "allow", decision.reason)
+            return GateDecision(decision.verdict == "allow", decision.reason, places=decision.places)
         preview = await asyncio.to_thread(_preview, tool, arguments, self.context)
         if preview is not None and preview.is_error:
             return GateDecision(False, preview.model_text, hopeless=True)
@@ -118,7 +118,8 @@ class PersonGate:
             commands=commands,
             diffs=preview.diffs if preview is not None else (),
         )
-        return await self._settled(request.request_id, await self._ask(request))
+        settled = await self._settled(request.request_id, await self._ask(request))
+        return replace(settled, places=decision.places)
 
     def may_read(self, path: Path) -> bool:
         """Whether a file may be read without a question, for a tool that reads many. Holds at once."""

@@ -112,7 +112,7 @@ def _resolved(name: str, context: ToolContext) -> Path | None:
     from tools._text.paths import RefusalError, resolve
 
     try:
-        return resolve(context.workspace, name).resolve()
+        return resolve(context, name).resolve()
     except (RefusalError, OSError):
         return None
 

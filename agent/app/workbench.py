@@ -55,7 +55,7 @@ class RuleGate:
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
         decision = self._decision(tool.name, tool.access, arguments)
         self._has_read |= tool.name != SKILL_TOOL
-        return GateDecision(decision.verdict == "allow", decision.reason)
+        return GateDecision(decision.verdict == "allow", decision.reason, places=decision.places)
 
     def grant(self, rules: tuple[Rule, ...]) -> None:
         self.rules = self.rules.including(*rules)

@@ -25,11 +25,13 @@ class GateDecision:
     """`reason` is shown to people and, for a denial, to the model.
 
     `hopeless` says that the call was not refused, but cannot do what it is meant to; `reason` tells why.
+    `places` are the real paths of files that were judged, see `ToolContext.judged`.
     """
 
     allowed: bool
     reason: str
     hopeless: bool = False
+    places: frozenset[str] | None = None
 
 
 class Gate(Protocol):
@@ -131,19 +133,19 @@ class ToolExecutor:
             denied = ToolResult(f"Denied: {verdict.reason}", is_error=True)
             yield _Ended("denied", denied, verdict.reason)
             return
-        async with closing(self._run(tool, params, call.id, cancel)) as items:
+        async with closing(self._run(tool, params, call.id, verdict, cancel)) as items:
             async for item in items:
                 yield replace(item, decision=verdict.reason) if isinstance(item, _Ended) else item
 
     async def _run(
-        self, tool: Tool, params: BaseModel, call_id: str, cancel: asyncio.Event
+        self, tool: Tool, params: BaseModel, call_id: str, verdict: GateDecision, cancel: asyncio.Event
     ) -> AsyncIterator[ToolOutput | _Ended]:
         """Passes output on while the tool works, then how it ended. A set `cancel` stops the tool first."""
         if cancel.is_set():
             return
         started = self._clock()
         output: asyncio.Queue[str | None] = asyncio.Queue()
-        context = replace(self._context, emit=output.put_nowait)
+        context = replace(self._context, emit=output.put_nowait, judged=verdict.places)
         work = asyncio.ensure_future(tool.run(params, context))
         work.add_done_callback(lambda _: output.put_nowait(None))
         stop = asyncio.ensure_future(cancel.wait())

@@ -92,6 +92,8 @@ class ToolContext:
     nothing is kept. `may_read` says of a file below a folder that a call names whether the permissions let it
     be read without a question; a tool that reads many files leaves out the others. `picture` makes of a file
     what can be shown to the model; None where the model cannot see, or the file is no image that it takes.
+    `judged` are the real paths of files that the permissions were asked about: between the question and the
+    call a link may have been put in the way. None where nobody asked.
     """
 
     workspace: Path
@@ -106,6 +108,7 @@ class ToolContext:
     cache_folder: Path | None = None
     may_read: Callable[[Path], bool] = lambda path: True
     picture: Callable[[Path], Awaitable[Picture | None]] = no_picture
+    judged: frozenset[str] | None = None
 
 
 class CallsAnother(Protocol):

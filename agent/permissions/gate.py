@@ -7,7 +7,7 @@ grammar, everything else takes a few dozen microseconds.
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,14 @@ class Decision:
 
     `reason` is one line for people and for the model. `rule` is the text of the person's rule that decided,
     if one did; `suggested_rule` would allow the call if it were an allow rule, None where no rule would.
+    `places` are the real paths of files that were judged, None where the call is not about files alone.
     """
 
     verdict: Verdict
     reason: str
     rule: str | None = None
     suggested_rule: str | None = None
+    places: frozenset[str] | None = None
 
 
 def decide(
@@ -69,9 +71,9 @@ def decide(
         return _conclude(_judge_shell(subject, around), tool_name, subject, around)
     subject = next((str(arguments[key]) for key in (*_PATH_KEYS, *_LIST_KEYS) if arguments.get(key)), "")
     if tool_name in PATH_TOOLS:
-        finding = _judge_file_tool(tool_name, access, arguments, around)
-    else:
-        finding = _judge_other_tool(tool_name, access, arguments, around)
+        finding, places = _judge_file_tool(tool_name, access, arguments, around)
+        return replace(_conclude(finding, tool_name, subject, around), places=places)
+    finding = _judge_other_tool(tool_name, access, arguments, around)
     return _conclude(finding, tool_name, subject, around)
 
 
@@ -98,15 +100,18 @@ def _judge_shell(command: str, around: Circumstances) -> Finding:
 
 def _judge_file_tool(
     tool: str, access: Access, arguments: Mapping[str, Any], around: Circumstances
-) -> Finding:
+) -> tuple[Finding, frozenset[str]]:
+    """The finding, and the real paths that it is about."""
     if tool in {"write", "edit"}:
         access = "write"
     texts = _paths_in(arguments)
     if not texts and tool in _SEARCH_TOOLS:
         texts = ["."]
     if not texts:
-        return Finding("ask", "the call names no path", suggestion=tool)
-    return worst(judge_path(around.locate(text), tool, access, around) for text in _spellings(texts))
+        return Finding("ask", "the call names no path", suggestion=tool), frozenset()
+    places = [around.locate(text) for text in _spellings(texts)]
+    finding = worst(judge_path(place, tool, access, around) for place in places)
+    return finding, frozenset(place.real for place in places)
 
 
 def _judge_other_tool(

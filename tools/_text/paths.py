@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent.core.tool import ToolContext
+
 SKIPPED_FOLDERS = frozenset(
     {
         ".git",
@@ -28,17 +30,19 @@ class RefusalError(Exception):
     """A call that cannot be carried out; the text tells the model why and what to do next."""
 
 
-def resolve(workspace: Path, given: str, *also: Path) -> Path:
+def resolve(context: ToolContext, given: str, *also: Path) -> Path:
     """The absolute path, symlinks and `..` followed, of a path written by a model.
 
     Args:
-        workspace: resolved folder that relative paths start from and that the result lies in.
+        context: its workspace is what relative paths start from and what the result lies in.
         given: the path as written; surrounding spaces and quotes are dropped.
         also: further folders that the result may lie in.
 
     Raises:
-        RefusalError: the path is empty, impossible or leads out of the workspace.
+        RefusalError: the path is empty, impossible or leads out of the workspace, or to another file than
+            when the permissions were asked.
     """
+    workspace = context.workspace
     cleaned = given.strip().strip("'\"`")
     if not cleaned:
         raise RefusalError("path is empty. Give a path such as src/main.py.")
@@ -47,6 +51,8 @@ def resolve(workspace: Path, given: str, *also: Path) -> Path:
     except (OSError, RuntimeError, ValueError):
         raise RefusalError(f"{given!r} is not a possible path. Write one such as src/main.py.") from None
     if any(path.is_relative_to(folder) for folder in (workspace, *(folder.resolve() for folder in also))):
+        if context.judged is not None and str(path) not in context.judged:
+            raise RefusalError(f"{given} leads to another file now than when it was allowed. Call again.")
         return path
     inside = _same_tail_inside(workspace, cleaned)
     advice = (
