@@ -109,17 +109,11 @@ def _review(done: Done) -> str:
 def _explanation(done: Done) -> str:
     if done.touched:
         return f"it changed {', '.join(done.touched)}"
-    named = {
-        path.removeprefix("./").rpartition(":")[0] or path.removeprefix("./")
-        for path in _PATH.findall(done.answer)
-    }
-    names = {path.relative_to(done.folder).as_posix() for path in done.folder.rglob("*") if path.is_file()}
-    ends = {name.rpartition("/")[2] for name in names}
-    invented = sorted(
-        path
-        for path in named
-        if path not in names and path not in ends and path.rpartition("/")[2] not in ends
-    )
+    named = {path.removeprefix("./") for path in _PATH.findall(done.answer)}
+    files = [path for path in done.folder.rglob("*") if path.is_file() and ".git" not in path.parts]
+    # What the sources speak of, such as the file that keeps the notes, is not made up either.
+    known = "\n".join([*(path.as_posix() for path in files), *(path.read_text("utf-8") for path in files)])
+    invented = sorted(path for path in named if path not in known)
     if invented:
         return f"it names what is not there: {', '.join(invented[:3])}"
     sources = {"notes/main.py", "notes/store.py", "notes/search.py"}

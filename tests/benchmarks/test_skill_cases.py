@@ -64,6 +64,7 @@ def test_every_bundled_skill_has_a_case():
             "Finds notes: notes/main.py, notes/store.py, notes/app.py",
             "not there: notes/app.py",
         ),
+        ("explain-a-repository", "main.py finds notes, which store.py keeps in notes.txt", ""),
         ("explain-a-repository", "It searches notes in notes/main.py", "1 of 3"),
     ],
 )
