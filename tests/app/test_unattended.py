@@ -42,7 +42,7 @@ async def run(tmp_path: Path, error: Exception) -> tuple[int, list[dict[str, Any
         output=RunOutput("jsonl", progress=io.StringIO(), answer=printed),
         deadline=TimeLimit(0),
     )
-    endpoint = Endpoint(base_url="http://127.0.0.1:9", api_key="", profile="mine", context_tokens=0)
+    endpoint = Endpoint(base_url="http://127.0.0.1:9", api_key="", profile="mine", context_tokens=4096)
     with SessionStore.create(tmp_path / "state", tmp_path) as store:
         code = await UnattendedSession(job, endpoint, store).run()
     return code, [json.loads(line) for line in printed.getvalue().splitlines()], load(store.path)
