@@ -13,6 +13,7 @@ from importlib.resources import files
 
 from agent.app.engine import Engine, why_gone
 from agent.app.live import LiveSession
+from agent.app.wording import suit_the_blind
 from agent.core import trimming
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.errors import AgentError, ServerError, UsageError
@@ -61,6 +62,7 @@ async def ask_aside(live: LiveSession, question: str) -> Aside:
     try:
         engine = await unless_cancelled(live.keeper.ready(), live.cancel)
         live.suit(engine)
+        await suit_the_blind(live, engine)
         reply = await _reply(live, engine, question, call_id)
         live.slot_tokens = reply.stats.context_tokens if reply.stats.counted else 0
         answer = _answer(engine, reply)

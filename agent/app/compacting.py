@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agent.app.engine import Engine
 from agent.app.live import LiveSession
 from agent.app.result_room import compactor_at, compactor_for
+from agent.app.wording import suit_the_blind
 from agent.core import trimming
 from agent.core.cancel import closing
 from agent.core.compaction import Compactor
@@ -39,6 +40,7 @@ async def compact(live: LiveSession, engine: Engine, instruction: str = "") -> C
         UsageError: there is nothing to sum up, or no summary came; the conversation is as it was then.
     """
     live.suit(engine)
+    await suit_the_blind(live, engine)
     if not any(isinstance(one, AssistantMessage) for one in live.record.conversation.messages):
         raise UsageError("there is nothing to sum up yet")
     # A person may ask for it also where the settings say never.

@@ -4,6 +4,8 @@ import base64
 import json
 from pathlib import Path
 
+import pytest
+
 from agent.app.pictures import MOST_BYTES, Refused, keep_picture
 from agent.app.record import fork_of
 from agent.core.messages import Picture
@@ -107,6 +109,24 @@ async def test_a_model_that_cannot_see_takes_over_with_words_instead(
         await talk.turn("what is on @shot.png ?")
     async with talking(work, blind, resume="last") as talk:
         await talk.turn("and now?")
+    told = json.dumps(messages_of(blind)[0])
+    assert "image_url" not in told
+    assert "(Images that you cannot see: shot.png)" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"), [("btw", {"question": "What was on it?"}), ("compact", {})]
+)
+async def test_a_request_outside_of_turns_sends_no_image_to_a_model_that_cannot_see(
+    scripted_server: StartServer, work: Path, command: str, arguments: dict[str, str]
+):
+    (work / "shot.png").write_bytes(PNG)
+    seeing = scripted_server(" ".join(f"Button {number}." for number in range(400)), vision=True)
+    blind = scripted_server("A button, they say.")
+    async with talking(work, seeing) as talk:
+        await talk.turn("what is on @shot.png ?")
+    async with talking(work, blind, resume="last") as talk:
+        await talk.session.command(command, arguments)
     told = json.dumps(messages_of(blind)[0])
     assert "image_url" not in told
     assert "(Images that you cannot see: shot.png)" in told
