@@ -2,10 +2,12 @@
 
 A command says nothing about what it will change. So before one that may write, the state of the workspace
 is noted: in a repository git has the content of clean tracked files, everything else that is not ignored is
-held (`session.held`). After the command what differs becomes the session's. Not covered are ignored files,
-those beyond the bounds, and other repositories inside of this one; the person is told.
+held (`session.held`), and so are single ignored files such as `.env`. After the command what differs becomes
+the session's. Not covered are ignored folders, files that are made again, those beyond the bounds, and other
+repositories inside of this one; the person is told.
 """
 
+import re
 import stat
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -43,6 +45,11 @@ from agent.session.states import ABSENT, FileState, state_below
 MOST_ADOPTED = 5_000
 """So many files that one command changed are kept; a command that changes more is not covered."""
 
+_MOST_IGNORED = 1_000
+_MADE_AGAIN = re.compile(
+    r".*\.(py[cod]|o|obj|a|so|dylib|dll|exe|class|jar|wasm|log|tmp|gcda|gcno|map|tsbuildinfo|swp)|.*cache"
+    r"|\.coverage.*|coverage\.(xml|json|lcov)|tags|a\.out|core|\.ds_store|thumbs\.db"
+)
 _MOST_NAMED = 3
 
 
@@ -133,7 +140,8 @@ class CommandWatch:
             return None
         dirty = self._ours([entry.key for entry in found.entries])
         hidden = self._ours(tracked.hidden)
-        holding = self._held.hold([*dirty, *hidden])
+        private = self._ours(_worth_keeping(self._workspace, found.ignored))
+        holding = self._held.hold([*dirty, *hidden, *private])
         gone = tuple(key for key in dirty if key not in holding.signatures)
         left_out = frozenset(hidden) - holding.signatures.keys() - set(gone)
         modes = _modes(self._workspace, tracked.keys) if len(tracked.keys) <= MOST_FILES else {}
@@ -292,6 +300,19 @@ def _state_in_git(
         return FileState("link", data.decode("utf-8", "surrogateescape"))
     mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
     return FileState("file", held.contents.add(data), mode)
+
+
+def _worth_keeping(workspace: Path, ignored: Iterable[str]) -> list[str]:
+    """Ignored files that lie by themselves and may be a person's: settings, notes, a database."""
+    keys = sorted(key for key in ignored if not key.endswith("/"))
+    named = [key for key in keys if not _MADE_AGAIN.fullmatch(key.rpartition("/")[2].lower())]
+    return [key for key in named[:_MOST_IGNORED] if not _is_program(workspace, key)]
+
+
+def _is_program(workspace: Path, key: str) -> bool:
+    """Whether it looks like what a linker makes: it may be run, and its name has no ending."""
+    mode = _mode(workspace, key)
+    return mode is not None and bool(mode & 0o111) and "." not in key.rpartition("/")[2]
 
 
 def _is_file_or_link(signature: Signature | None) -> bool:

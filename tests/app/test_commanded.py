@@ -181,6 +181,33 @@ def test_an_ignored_file_that_comes_to_light_is_not_taken_for_a_new_one(workspac
     assert (workspace / "kept.log").read_bytes() == b"ignoredmore\n"
 
 
+def test_ignored_files_that_lie_by_themselves_come_back(state: Path, workspace: Path):
+    (workspace / ".git" / "info" / "exclude").write_text(".env\n*.db\n*.o\n/tool\nprivate/\n", "utf-8")
+    (workspace / "private").mkdir()
+    precious, made_again = (".env", "src/notes.db"), ("a.o", "tool", "private/a")
+    for name in (*precious, *made_again):
+        (workspace / name).write_bytes(b"mine")
+    (workspace / "tool").chmod(0o755)
+    session = Session(state, workspace)
+    session.run("echo x > .env; rm src/notes.db; for file in a.o tool private/a; do echo x > $file; done")
+    session.undo()
+    assert [(workspace / name).read_bytes() for name in precious] == [b"mine", b"mine"]
+    assert [(workspace / name).read_bytes() for name in made_again] == [b"x\n"] * 3
+    assert session.told == []
+
+
+def test_an_ignored_file_survives_a_kill_in_the_middle_of_a_command(state: Path, workspace: Path):
+    (workspace / ".git" / "info" / "exclude").write_text(".env\n", "utf-8")
+    (workspace / ".env").write_bytes(b"mine")
+    session = Session(state, workspace)
+    session.watch.begin()
+    shell(workspace, "echo x > .env")
+    session.store.close()
+    recover_held(session.store.folder, workspace)
+    kept = [path.read_bytes() for path in session.store.folder.rglob("*") if path.is_file()]
+    assert b"mine" in kept
+
+
 def test_files_beyond_the_bounds_are_named_when_a_command_changes_them(workspace: Path, state: Path) -> None:
     session = Session(state, workspace, Bounds(file_bytes=5))
     session.run("echo x > new.txt; echo x > clean.txt")
