@@ -39,6 +39,7 @@ from agent.permissions.rules import Rules, parse_rules
 from agent.resources import cache_folder, config_folder, state_folder
 from agent.server.record import Endpoint
 from agent.session.replay import events_in
+from tools.shell import ShellTool
 
 
 async def assemble(
@@ -64,23 +65,9 @@ async def assemble(
     watch = CommandWatch(record.ledger, record.store.folder, excluded=(state_folder(),), report=report)
     authorship = Authorship(record.ledger, watch)
     helped = offers_subagents(serving.profile, loaded.settings)
-    built_in, shell = tools_for(
-        authorship,
-        subagents=helped,
-        edit_form=serving.profile.model_card.edit_form,
-        outline=offers_outline(serving.profile),
-    )
+    built_in, shell = _built_in_tools(authorship, serving, subagents=helped)
     gate = _gate(workspace, serving, record, rules, relay)
-    sandbox = sandbox_for(
-        workspace,
-        loaded.settings,
-        gate.context.environment,
-        unattended=lambda: gate.mode == "auto",
-        readable=(gate.context.spill_folder,),
-        emit=relay.emit,
-    )
-    await required_or_refused(sandbox)
-    gate.confine(sandbox, auto_allow=loaded.settings.sandbox.auto_allow)
+    await _confine(gate, loaded, relay)
     extensions = await _extensions(loaded, record, authorship, gate, relay)
     mcp = await open_mcp(
         workspace, loaded.settings, environment=dict(gate.context.environment), emit=relay.emit
@@ -89,18 +76,14 @@ async def assemble(
     tools = extensions.with_tools(mcp.with_tools(built_in))
     cancel = asyncio.Event()
     opener = _Opener(workspace, record, authorship, tools, gate, cancel, relay)
-    inbox = SessionInbox(
-        lambda: relay.emit(QueueChanged(steering=inbox.steering, follow_ups=inbox.follow_ups))
-    )
-    turns, log = TurnLog(serving.profile.name), WorkLog()
-    await asyncio.to_thread(_take_up, record, turns, log)
+    turns, log = await asyncio.to_thread(_earlier_work, record, serving.profile.name)
     live = LiveSession(
         workspace=workspace,
         loaded=loaded,
         serve=serve,
         record=record,
         outbox=Outbox(),
-        inbox=inbox,
+        inbox=_inbox(relay),
         gate=gate,
         tools=tools,
         shell=shell,
@@ -114,22 +97,61 @@ async def assemble(
         used_tokens=turns.context_tokens,
     )
     relay.connect(live)
-    for notice in loaded.notices:
-        live.emit(Notice(text=notice, level="warning"))
-    if not os.access(workspace, os.W_OK):
-        text = f"the folder {workspace} is read-only, so nothing can be changed in it"
-        live.emit(Notice(text=text, level="warning"))
+    _warn_at_the_start(live)
     return live
 
 
-def _take_up(record: SessionRecord, turns: TurnLog, log: WorkLog) -> None:
-    """Learns from the events of an earlier time what was done and how large the conversation is."""
+def _built_in_tools(
+    authorship: Authorship, serving: Serving, *, subagents: bool
+) -> tuple[tuple[Tool, ...], ShellTool]:
+    profile = serving.profile
+    return tools_for(
+        authorship,
+        subagents=subagents,
+        edit_form=profile.model_card.edit_form,
+        outline=offers_outline(profile),
+    )
+
+
+async def _confine(gate: PersonGate, loaded: LoadedSettings, relay: Relay) -> None:
+    """Has commands run in the sandbox. Raises ConfinementError where one is required and none works."""
+    sandbox = sandbox_for(
+        gate.workspace,
+        loaded.settings,
+        gate.context.environment,
+        unattended=lambda: gate.mode == "auto",
+        readable=(gate.context.spill_folder,),
+        emit=relay.emit,
+    )
+    await required_or_refused(sandbox)
+    gate.confine(sandbox, auto_allow=loaded.settings.sandbox.auto_allow)
+
+
+def _inbox(relay: Relay) -> SessionInbox:
+    inbox = SessionInbox(
+        lambda: relay.emit(QueueChanged(steering=inbox.steering, follow_ups=inbox.follow_ups))
+    )
+    return inbox
+
+
+def _warn_at_the_start(live: LiveSession) -> None:
+    for notice in live.loaded.notices:
+        live.emit(Notice(text=notice, level="warning"))
+    if not os.access(live.workspace, os.W_OK):
+        text = f"the folder {live.workspace} is read-only, so nothing can be changed in it"
+        live.emit(Notice(text=text, level="warning"))
+
+
+def _earlier_work(record: SessionRecord, profile: str) -> tuple[TurnLog, WorkLog]:
+    """What was done by the events of an earlier time; the conversation learns from them how large it is."""
+    turns, log = TurnLog(profile), WorkLog()
     for event in events_in(record.old):
         turns.observe(event)
         log.observe(event)
     conversation = record.conversation
     conversation.tokens = turns.context_tokens
     conversation.measured = len(conversation.messages) if conversation.tokens else 0
+    return turns, log
 
 
 async def _extensions(
