@@ -53,6 +53,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--profile", metavar="NAME", help="server profile, see `agent profile list`")
     parser.add_argument("--check", metavar="COMMAND", help="shell command that has to exit with 0")
+    _add_bounds(parser)
+    _add_results(parser)
+    _add_earlier(parser)
+    _add_batch(parser)
+    parser.set_defaults(func=run)
+
+
+def _add_bounds(parser: argparse.ArgumentParser) -> None:
     rule = {"metavar": "RULE", "action": "append", "default": []}
     parser.add_argument("--allow", help="permit, for example 'shell(make *)'", **rule)
     parser.add_argument("--deny", help="forbid, for example 'write(docs/**)'", **rule)
@@ -60,10 +68,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--max-seconds", metavar="S", type=float, help="most seconds, the server's start included"
     )
-    forms = ("text", "json", "jsonl")
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
-        choices=forms,
+        choices=("text", "json", "jsonl"),
         default="text",
         help="what goes to stdout: the answer, one JSON object at the end, or a line of JSON per event",
     )
@@ -75,6 +85,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--commit", action="store_true", help="commit what the run changed, if it is done; no work of yours"
     )
+
+
+def _add_earlier(parser: argparse.ArgumentParser) -> None:
     earlier = parser.add_argument_group("an earlier session")
     which = earlier.add_mutually_exclusive_group()
     which.add_argument(
@@ -88,6 +101,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     earlier.add_argument(
         "--fork", action="store_true", help="go on in a copy; the session itself stays as it is"
     )
+
+
+def _add_batch(parser: argparse.ArgumentParser) -> None:
     batch = parser.add_argument_group("several tasks")
     batch.add_argument(
         "--jobs",
@@ -100,7 +116,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="ID",
         help="go on with a batch that was interrupted, or run again what is not done; also: last",
     )
-    parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 Loads the HTTP library, so it is imported where such a server is connected to.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 from agent.mcp.config import ServerSpec
 
 CONNECT_SECONDS = 20.0
+_Streams = tuple[Any, Any]
+_OnResponse = Callable[[httpx2.Response], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -23,7 +25,7 @@ async def web_transport(
     largest_bytes: int,
     auth: httpx2.Auth | None = None,
     answered: Callable[[int], None] = lambda _: None,
-) -> AsyncIterator[tuple[Any, Any]]:
+) -> AsyncIterator[_Streams]:
     """Yields the streams that `mcp.Client` takes.
 
     Args:
@@ -32,41 +34,54 @@ async def web_transport(
         auth: adds a token to each request.
         answered: is told the HTTP status of each answer, 401 where a token is missing.
     """
-    headers = dict(spec.headers)
 
     async def note(response: httpx2.Response) -> None:
         answered(response.status_code)
 
-    if spec.transport == "sse":
-
-        def client(
-            headers: dict[str, str] | None = None,
-            timeout: httpx2.Timeout | None = None,
-            auth: httpx2.Auth | None = None,
-        ) -> httpx2.AsyncClient:
-            return httpx2.AsyncClient(
-                headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [note]}
-            )
-
-        async with sse_client(
-            spec.url,
-            headers=headers,
-            timeout=CONNECT_SECONDS,
-            auth=auth,
-            httpx_client_factory=client,
-        ) as streams:
-            yield streams[0], streams[1]
-        return
-
-    async def bound(response: httpx2.Response) -> None:
+    async def note_and_bound(response: httpx2.Response) -> None:
         await note(response)
         if isinstance(response.stream, httpx2.AsyncByteStream) and not _is_event_stream(response):
             response.stream = _Bounded(response.stream, largest_bytes)
 
+    if spec.transport == "sse":
+        transport = _sse(spec, auth, note)
+    else:
+        transport = _streamable_http(spec, auth, note_and_bound, largest_bytes)
+    async with transport as streams:
+        yield streams
+
+
+@asynccontextmanager
+async def _sse(
+    spec: ServerSpec, auth: httpx2.Auth | None, on_response: _OnResponse
+) -> AsyncIterator[_Streams]:
+    def client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [on_response]}
+        )
+
+    async with sse_client(
+        spec.url,
+        headers=dict(spec.headers),
+        timeout=CONNECT_SECONDS,
+        auth=auth,
+        httpx_client_factory=client,
+    ) as streams:
+        yield streams[0], streams[1]
+
+
+@asynccontextmanager
+async def _streamable_http(
+    spec: ServerSpec, auth: httpx2.Auth | None, on_response: _OnResponse, largest_bytes: int
+) -> AsyncIterator[_Streams]:
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=max(spec.start_seconds, spec.call_seconds))
     async with (
         httpx2.AsyncClient(
-            headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [bound]}
+            headers=dict(spec.headers), timeout=timeout, auth=auth, event_hooks={"response": [on_response]}
         ) as http,
         streamable_http_client(spec.url, http_client=http, max_sse_event_size=largest_bytes) as streams,
     ):
