@@ -12,6 +12,7 @@ from typing import Any
 from agent.core.guide import Offer
 from agent.core.messages import Message, SystemMessage
 from agent.llm.failures import Failure
+from agent.llm.pictures import PictureHabits
 from agent.llm.protocol import ToolProtocol, to_wire
 from agent.llm.turns import TurnHabits
 
@@ -67,6 +68,7 @@ class ServerHabits:
         self._sent: frozenset[str] = frozenset()
         self._answered = False
         self._turns = TurnHabits()
+        self._pictures = PictureHabits()
 
     def answered(self) -> None:
         """Notes that a request was accepted: what is refused from now on is not the way of calling tools."""
@@ -110,7 +112,7 @@ class ServerHabits:
         said = failure.said
         if failure.kind not in ("unacceptable", "server") or not said:
             return ""
-        if lesson := self._turns.learn(failure):
+        if lesson := self._turns.learn(failure) or self._pictures.learn(failure):
             return lesson
         refused = _NO_TOOLS.search(said) if failure.kind == "unacceptable" else _NO_TOOLS_HERE in said
         if "tools" in self._sent and refused:
@@ -150,7 +152,7 @@ class ServerHabits:
     def _wire(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         if self.protocol is not self._wanted:
             messages = [self._retold(message) for message in messages]
-        wire = [dict(record) for record in self._turns.arranged(to_wire(messages))]
+        wire = [dict(record) for record in self._pictures.arranged(self._turns.arranged(to_wire(messages)))]
         if "reasoning_content" in self._dropped:
             wire = [{k: v for k, v in message.items() if k != "reasoning_content"} for message in wire]
         return wire

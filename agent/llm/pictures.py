@@ -1,15 +1,67 @@
 """Images in a request: parts of a message's content, as the chat completions API takes them."""
 
 import base64
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agent.core.control_tokens import disarmed
 from agent.core.messages import Picture
 from agent.core.outside_text import shown_name
+from agent.llm.failures import Failure
 
 Content = str | list[dict[str, Any]]
+Record = Mapping[str, Any]
+# llama-server: "Failed to load image or audio file", "failed to process mtmd chunk", "image input is not
+# supported"; others: "Invalid image data", "could not process image".
+_REFUSED = re.compile(
+    r"(?:load|decode|process|read|invalid|unsupported)\b.{0,40}\b(?:image|mtmd|media|bitmap)"
+    r"|\b(?:image|media|bitmap)\b.{0,60}(?:fail|invalid|not support|unsupported|cannot|could not)",
+    re.IGNORECASE,
+)
+_TOLD = {"type": "text", "text": "(An image that the server could not read.)"}
+
+
+class PictureHabits:
+    """Leaves out images that a server has refused: a broken one would end every later request, too."""
+
+    def __init__(self) -> None:
+        self._refused: frozenset[str] = frozenset()
+        self._newest: frozenset[str] = frozenset()
+
+    def learn(self, failure: Failure) -> str:
+        """One line for people on what changes from now on; empty where the failure is about no image.
+
+        Which image is meant no server says, so those of the newest message go first.
+        """
+        if not self._newest or not _REFUSED.search(failure.said):
+            return ""
+        self._refused |= self._newest
+        self._newest = frozenset()
+        return "the server cannot read an image of the last message that has some, so it gets them in words"
+
+    def arranged(self, wire: Sequence[Record]) -> list[Record]:
+        """The messages of a request without the images that were refused."""
+        records = [self._without(record) for record in wire] if self._refused else list(wire)
+        shown = (frozenset(_urls(record)) for record in reversed(records))
+        self._newest = next(filter(None, shown), frozenset())
+        return records
+
+    def _without(self, record: Record) -> Record:
+        if self._refused.isdisjoint(_urls(record)):
+            return record
+        parts = [_TOLD if _url(part) in self._refused else part for part in record["content"]]
+        return {**record, "content": parts}
+
+
+def _urls(record: Record) -> Iterator[str]:
+    content = record.get("content")
+    return filter(None, map(_url, content)) if isinstance(content, list) else iter(())
+
+
+def _url(part: Mapping[str, Any]) -> str:
+    return part["image_url"]["url"] if part.get("type") == "image_url" else ""
 
 
 def with_pictures(text: str, pictures: Sequence[Picture]) -> Content:

@@ -105,3 +105,23 @@ async def test_a_resumed_session_shows_the_images_again(scripted_server: StartSe
     async with talking(drawing, server, resume="last") as talk:
         await talk.turn("Still there?")
     assert extends(*messages_of(server)[2:])
+
+
+@pytest.mark.parametrize("said", ["Failed to load image or audio file", "failed to process mtmd chunk"])
+async def test_images_that_the_server_cannot_read_do_not_end_the_session(
+    scripted_server: StartServer, drawing: Path, said: str
+):
+    (drawing / "fine.png").write_bytes(PNG + b"a button")
+    refusal = Step(fault="http_500", message=said)
+    server = scripted_server("A button.", *FOUND_AND_CALLED, refusal, "Drawn.", "Still.", vision=True)
+    async with talking(drawing, server, allow=MAY) as talk:
+        await talk.turn("What is on @fine.png ?")
+        assert (await talk.turn("Draw")).reason == "done"
+        assert (await talk.turn("Sure?")).reason == "done"
+        assert any("cannot read an image" in event.text for event in talk.of("notice"))
+    refused, repeated, later = messages_of(server)[-3:]
+    assert urls_in(refused[-1]["content"]) == URLS
+    assert [part["type"] for part in repeated[-1]["content"]] == ["text"] * (MOST_SHOWN + 1)
+    assert urls_in(repeated[1]["content"]) == urls_in(refused[1]["content"])
+    assert len(urls_in(repeated[1]["content"])) == 1
+    assert extends(repeated, later)
