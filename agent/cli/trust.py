@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,86 +103,120 @@ def _root_of(path: Path) -> Path:
     return find_project_root(path)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """What of a project is not trusted yet; None and empty where nothing of that kind is.
+
+    The very bytes that are shown are trusted, not what the files may hold by then.
+    """
+
+    root: Path
+    project: "ProjectConfig | None"
+    skills: "list[OpenSkill]"
+    commands: "list[CustomCommand]"
+    servers: "ProjectFile | None"
+    formatters: "Sequence[OwnFormatter]"
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.project or self.skills or self.commands or self.servers or self.formatters)
+
+
 def _grant(start: Path, *, sure: bool) -> int:
-    from agent.app.command_trust import open_commands, trust_commands
-    from agent.app.formatters import open_formatters, trust_formatters
+    from agent.config.text import printable
+    from agent.core.errors import ExitCode, UsageError
+
+    waiting = _waiting_in(start)
+    if waiting.is_empty:
+        print(f"{printable(str(waiting.root))} is trusted already", file=sys.stderr)
+        return ExitCode.DONE
+    print("\n".join(_shown(waiting)), file=sys.stderr)
+    if not sure and not sys.stdin.isatty():
+        raise UsageError("not trusted: nobody can be asked here", "run it in a terminal, or add --yes")
+    if not sure and not _person_agrees():
+        print("not trusted", file=sys.stderr)
+        return ExitCode.NOT_SOLVED
+    _trust(waiting)
+    return ExitCode.DONE
+
+
+def _waiting_in(start: Path) -> _Waiting:
+    """Raises UsageError where the project has nothing that could be trusted."""
+    from agent.app.command_trust import open_commands
+    from agent.app.formatters import open_formatters
     from agent.app.mcp import read_project_file
-    from agent.app.skill_trust import open_skills, trust_skills
+    from agent.app.skill_trust import open_skills
     from agent.config.load import project_config_file, read_project_config
     from agent.config.text import printable
     from agent.config.trust import TrustStore
-    from agent.core.errors import ExitCode, UsageError
+    from agent.core.errors import UsageError
 
     root = _root_of(start)
     project = read_project_config(root)
     skills = open_skills(start, root, os.environ)
     commands = open_commands(start, root, os.environ)
     servers = read_project_file(root, os.environ)
-    new_servers = servers if servers is not None and not servers.trusted else None
     formatters, has_formatters = open_formatters(root, os.environ)
-    texts = len(skills) + len(commands)
-    if project is None and not texts and servers is None and not has_formatters:
+    if project is None and not skills and not commands and servers is None and not has_formatters:
         raise UsageError(
             f"there is nothing to trust: {printable(str(project_config_file(root)))} does not exist, "
             "it asks for no formatter, and no skill or command waits for it",
             "name the project's folder, or create that file first",
         )
-    store = TrustStore.of(os.environ)
-    is_new = project is not None and not store.trusts(root, project.content)
-    if not is_new and not texts and new_servers is None and not formatters:
-        print(f"{printable(str(root))} is trusted already", file=sys.stderr)
-        return ExitCode.DONE
-    print(
-        "\n".join(_shown(project if is_new else None, skills, commands, new_servers, formatters)),
-        file=sys.stderr,
+    is_new = project is not None and not TrustStore.of(os.environ).trusts(root, project.content)
+    return _Waiting(
+        root=root,
+        project=project if is_new else None,
+        skills=skills,
+        commands=commands,
+        servers=servers if servers is not None and not servers.trusted else None,
+        formatters=formatters,
     )
-    if not sure and not sys.stdin.isatty():
-        raise UsageError("not trusted: nobody can be asked here", "run it in a terminal, or add --yes")
-    if not sure and not _person_agrees():
-        print("not trusted", file=sys.stderr)
-        return ExitCode.NOT_SOLVED
-    # The very bytes that were shown, not what the files may hold by now.
-    trust_skills(skills, os.environ)
-    trust_commands(commands, os.environ)
-    trust_formatters(root, formatters, os.environ)
-    if project is not None and is_new:
-        store.trust(root, project.content)
-        print(f"trusted until {printable(str(project.path))} changes", file=sys.stderr)
-    if new_servers is not None:
-        store.trust(new_servers.path, new_servers.content)
-        print(f"trusted until {printable(str(new_servers.path))} changes", file=sys.stderr)
-    for kind, count in (("skill", len(skills)), ("command", len(commands))):
+
+
+def _trust(waiting: _Waiting) -> None:
+    """Writes down that all of it is trusted, and says until when."""
+    from agent.app.command_trust import trust_commands
+    from agent.app.formatters import trust_formatters
+    from agent.app.skill_trust import trust_skills
+    from agent.config.text import printable
+    from agent.config.trust import TrustStore
+
+    store = TrustStore.of(os.environ)
+    trust_skills(waiting.skills, os.environ)
+    trust_commands(waiting.commands, os.environ)
+    trust_formatters(waiting.root, waiting.formatters, os.environ)
+    if waiting.project is not None:
+        store.trust(waiting.root, waiting.project.content)
+        print(f"trusted until {printable(str(waiting.project.path))} changes", file=sys.stderr)
+    if waiting.servers is not None:
+        store.trust(waiting.servers.path, waiting.servers.content)
+        print(f"trusted until {printable(str(waiting.servers.path))} changes", file=sys.stderr)
+    for kind, count in (("skill", len(waiting.skills)), ("command", len(waiting.commands))):
         if count:
             what = f"it changes: 1 {kind}" if count == 1 else f"they change: {count} {kind}s"
             print(f"trusted until {what}", file=sys.stderr)
-    if formatters:
-        names = ", ".join(one.name for one in formatters)
+    if waiting.formatters:
+        names = ", ".join(one.name for one in waiting.formatters)
         print(f"trusted until the project asks for others: {names}", file=sys.stderr)
-    return ExitCode.DONE
 
 
-def _shown(
-    project: "ProjectConfig | None",
-    skills: "list[OpenSkill]",
-    commands: "list[CustomCommand]",
-    servers: "ProjectFile | None",
-    formatters: "Sequence[OwnFormatter]",
-) -> list[str]:
+def _shown(waiting: _Waiting) -> list[str]:
     from agent.app.command_trust import as_lines
     from agent.app.formatters import describe_formatters
     from agent.app.mcp import describe_for_trust
     from agent.config.show import as_changes
 
-    lines = as_changes(project, os.environ) if project is not None else []
-    if servers is not None:
-        lines += describe_for_trust(servers)
-    if skills:
+    lines = as_changes(waiting.project, os.environ) if waiting.project is not None else []
+    if waiting.servers is not None:
+        lines += describe_for_trust(waiting.servers)
+    if waiting.skills:
         lines.append("Skills of this project, whose text the model would follow like yours:")
-        lines += [f"  ! {one.as_line()}" for one in skills]
-    if commands:
+        lines += [f"  ! {one.as_line()}" for one in waiting.skills]
+    if waiting.commands:
         lines.append("Commands of this project, whose text the model would take for yours:")
-        lines += [f"  ! {line}" for command in commands for line in as_lines(command)]
-    return [*lines, *describe_formatters(formatters)]
+        lines += [f"  ! {line}" for command in waiting.commands for line in as_lines(command)]
+    return [*lines, *describe_formatters(waiting.formatters)]
 
 
 def _person_agrees() -> bool:
