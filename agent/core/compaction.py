@@ -314,11 +314,11 @@ class Compactor:
         about = conversation.tokens + trimming.tokens_of(new, ratio)
         text = "\n".join(map(trimming.text_of, new))
         most = conversation.tokens + len(text.encode("utf-8", "replace")) + trimming.MESSAGE_TOKENS * len(new)
-        if not (text and self._count and self._window) or most <= self._surely_fits():
+        if not (text and self._window) or most <= self._surely_fits():
             return about
-        counted = await self._count(text)
+        counted = await self._count(text) if self._count else None
         if counted is None:
-            return about
+            counted = max(trimming.careful_estimate(text), round(len(text) / ratio))
         self._new_ratio = len(text) / max(1, counted)
         return conversation.tokens + counted + trimming.MESSAGE_TOKENS * len(new)
 

