@@ -12,12 +12,12 @@ from agent.cli.server_install import add_actions
 from agent.cli.server_states import add_action
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from agent.app.serving import Serving
     from agent.core.events import ServerState
     from agent.server.caps import Capabilities
-    from agent.server.profile import Profile
+    from agent.server.profile import ModelFile, Profile
     from agent.server.record import Record
 
 FOLLOW_SECONDS = 0.3
@@ -212,7 +212,6 @@ def run_command(arguments: argparse.Namespace) -> int:
     from agent.core.errors import ExitCode
     from agent.resources import config_folder, expand_home, profiles_folder
     from agent.server.argv import Places, command_for
-    from agent.server.missing import is_downloadable
     from agent.server.profile_files import load_profile
 
     profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
@@ -247,24 +246,32 @@ def run_command(arguments: argparse.Namespace) -> int:
             print(f"{word}: {notice.message}{hint}", file=sys.stderr)
     if command.refusals:
         return int(ExitCode.USAGE)
-    for file in (file for file in files if not file.is_file()):
-        known = files_by_path[file]
-        remedy = f"see `agent model pull {profile.name}`" if is_downloadable(known) else "supply it yourself"
-        print(f"note: {file} is not there yet; {remedy}", file=sys.stderr)
-    for path in (profile.chat_template_file, profile.api_key_file, profile.slot_save_path):
-        if path and not expand_home(path).exists():
-            print(f"note: {path} is not there, and without it the server ends at once", file=sys.stderr)
-    if profile.engine in ("embedded", "llama-server"):
-        print(f"note: for {capabilities.name}", file=sys.stderr)
-    if profile.engine == "embedded":
-        print("note: this profile is served inside the program, without a command line", file=sys.stderr)
-    if profile.engine == "llama-server" and not profile.api_key_file:
-        print(
-            "note: `agent server start` adds a key file by itself, and closes CORS where the server can",
-            file=sys.stderr,
-        )
+    for note in _notes_on(profile, files_by_path, capabilities.name):
+        print(f"note: {note}", file=sys.stderr)
     print(command.one_line + "\n" if arguments.one_line else command.script, end="")
     return 0
+
+
+def _notes_on(profile: "Profile", files: "Mapping[Path, ModelFile]", server: str) -> "Iterator[str]":
+    """What somebody who types the command has to know besides; `files` are those of the model."""
+    from agent.resources import expand_home
+    from agent.server.missing import is_downloadable
+
+    for path, file in files.items():
+        if not path.is_file():
+            remedy = (
+                f"see `agent model pull {profile.name}`" if is_downloadable(file) else "supply it yourself"
+            )
+            yield f"{path} is not there yet; {remedy}"
+    for name in (profile.chat_template_file, profile.api_key_file, profile.slot_save_path):
+        if name and not expand_home(name).exists():
+            yield f"{name} is not there, and without it the server ends at once"
+    if profile.engine in ("embedded", "llama-server"):
+        yield f"for {server}"
+    if profile.engine == "embedded":
+        yield "this profile is served inside the program, without a command line"
+    if profile.engine == "llama-server" and not profile.api_key_file:
+        yield "`agent server start` adds a key file by itself, and closes CORS where the server can"
 
 
 def _capabilities(arguments: argparse.Namespace, profile: "Profile", setting: str) -> "Capabilities":
