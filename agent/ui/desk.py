@@ -157,7 +157,7 @@ class Desk:
         self._call_attention(f"agent asks: {request.tool}")
 
     def _on_turn_finished(self, event: TurnFinished) -> None:
-        if self._was_interrupted:
+        if self._was_interrupted or event.reason == "server_failed":
             # What never reached the model goes back into the queue, and from there to the person.
             self._was_interrupted = False
             self._give_back(self.live.take_back())

@@ -104,6 +104,19 @@ async def test_escape_interrupts_and_gives_queued_text_back_before_what_is_typed
         assert not rig.app.query_one(QueueLine).display
 
 
+async def test_what_a_failed_server_never_read_goes_back_to_where_it_was_typed():
+    rig = Rig()
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        rig.handle.follow_up("never read")
+        rig.handle.emit(
+            TurnFinished(reason="server_failed", answer="", detail="no server", steps=0, stats=StepStats())
+        )
+        await rest(pilot)
+        assert rig.app.prompt.text == "never read"
+        assert rig.handle.take_back_queued() == []
+
+
 async def test_steered_text_is_shown_when_it_reaches_the_model():
     rig = Rig()
     async with rig.app.run_test() as pilot:
