@@ -58,6 +58,28 @@ def test_every_page_is_in_the_index():
     assert {page for page in pages if f"]({page})" not in index} == set()
 
 
+def test_every_file_that_the_architecture_names_is_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
+    assert {
+        name for name in named if not (ROOT / name).exists() and not (ROOT / "agent" / name).exists()
+    } == set()
+
+
+def test_every_room_is_drawn_in_the_architecture():
+    drawing = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("```")[1]
+    rooms = {folder.parent.name for folder in (ROOT / "agent").glob("*/__init__.py")}
+    assert rooms - set(re.findall(r"\w+", drawing)) == set()
+
+
+def test_a_version_in_the_changelog_has_each_kind_of_change_once_and_in_order():
+    kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for version in text.split("\n## ")[1:]:
+        found = re.findall(r"^### (.+)$", version, re.MULTILINE)
+        assert found == [kind for kind in kinds if kind in found]
+
+
 def test_every_command_is_in_the_readme():
     listed = " ".join(re.findall(r"^\| `(agent [^|]+) \|", README, re.MULTILINE))
     assert {name for name in COMMANDS if f"agent {name}" not in listed} == set()
