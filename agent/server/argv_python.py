@@ -65,15 +65,8 @@ def _vllm(
         *_network(profile, places),
         Argument("--max-model-len", str(profile.context), "tokens of context for each conversation"),
         Argument("--max-num-seqs", str(profile.slots), "conversations at the same time"),
+        *_spread_and_stored(profile, "--tensor-parallel-size", "fp8", warnings),
     ]
-    if len(profile.devices) > 1:
-        arguments.append(Argument("--tensor-parallel-size", str(len(profile.devices)), "GPUs that share it"))
-    kv_type = _kv_type(profile, "fp8", warnings)
-    if kv_type:
-        arguments.append(Argument("--kv-cache-dtype", kv_type, "storage of the context"))
-    if profile.chat_template_file:
-        path = str(Path(profile.chat_template_file).expanduser())
-        arguments.append(Argument("--chat-template", path, "instead of the model's own"))
     if profile.api_key_file:
         warnings.append(_key_notice("vLLM", "vLLM reads its key from the variable VLLM_API_KEY"))
     method = _method(profile, _VLLM_METHODS, warnings, refusals)
@@ -101,15 +94,8 @@ def _sglang(
         *_network(profile, places),
         Argument("--context-length", str(profile.context), "tokens of context for each conversation"),
         Argument("--max-running-requests", str(profile.slots), "conversations at the same time"),
+        *_spread_and_stored(profile, "--tp-size", "fp8_e5m2", warnings),
     ]
-    if len(profile.devices) > 1:
-        arguments.append(Argument("--tp-size", str(len(profile.devices)), "GPUs that share it"))
-    kv_type = _kv_type(profile, "fp8_e5m2", warnings)
-    if kv_type:
-        arguments.append(Argument("--kv-cache-dtype", kv_type, "storage of the context"))
-    if profile.chat_template_file:
-        path = str(Path(profile.chat_template_file).expanduser())
-        arguments.append(Argument("--chat-template", path, "instead of the model's own"))
     if profile.api_key_file:
         warnings.append(_key_notice("SGLang", "SGLang takes a key only on its command line, for all to see"))
     if profile.metrics:
@@ -124,6 +110,22 @@ def _sglang(
         tokens = str(_n_max(profile) + 1)
         arguments.append(Argument("--speculative-num-draft-tokens", tokens, "tokens checked at once"))
     return ("python", "-m", "sglang.launch_server"), arguments
+
+
+def _spread_and_stored(
+    profile: Profile, gpus_flag: str, small_kv_type: str, warnings: list[Notice]
+) -> list[Argument]:
+    """What both servers know, under the same names but for that of the GPUs and of a small KV type."""
+    arguments: list[Argument] = []
+    if len(profile.devices) > 1:
+        arguments.append(Argument(gpus_flag, str(len(profile.devices)), "GPUs that share it"))
+    kv_type = _kv_type(profile, small_kv_type, warnings)
+    if kv_type:
+        arguments.append(Argument("--kv-cache-dtype", kv_type, "storage of the context"))
+    if profile.chat_template_file:
+        path = str(Path(profile.chat_template_file).expanduser())
+        arguments.append(Argument("--chat-template", path, "instead of the model's own"))
+    return arguments
 
 
 def _network(profile: Profile, places: Places) -> list[Argument]:
