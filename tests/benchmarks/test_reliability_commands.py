@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent.permissions.gate import decide
+from agent.permissions.rules import parse_rules
+from benchmarks.reliability import attacks
 from benchmarks.reliability.commands import damaged, lines, rules_against, run
 
 
@@ -16,6 +18,16 @@ def test_no_generated_line_gets_past_the_rules():
     assert found["failures"] == 0
     assert found["understood"] > 30
     assert found["started something"] > 15
+
+
+def test_no_line_of_the_attack_set_is_allowed():
+    found = attacks.run(60, seed=1)
+    assert found["examples"] == []
+    assert found["judgements"] > 180
+
+
+def test_the_judge_of_the_attack_set_sees_a_bypass(tmp_path: Path):
+    assert attacks.is_allowed("rm -rf build", tmp_path, "ask", parse_rules(allow=["*"]))
 
 
 def test_the_lines_are_the_same_for_the_same_seed():

@@ -10,29 +10,14 @@ from agent.core.tool import Access
 from agent.permissions.context import Mode
 from agent.permissions.gate import Decision, decide
 from agent.permissions.rules import Rules
+from tests.permissions.case_files import make_workspace
 
 Decide = Callable[..., Decision]
-
-FILES = (
-    "src/app.py", "src/util.py", "tests/test_app.py", "build/x", "docs/guide.md", "package.json",
-    ".env", ".env.example", "server.pem", ".agent/config.toml", ".git/config", ".git/HEAD",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("permissions")
-    workspace, outside = folder / "workspace", folder / "outside"
-    outside.mkdir()
-    (outside / "passwd").write_text("x", encoding="utf-8")
-    for name in FILES:
-        path = workspace / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x", encoding="utf-8")
-    (workspace / "leads_out").symlink_to(outside)
-    (workspace / "secret_link").symlink_to(".env")
-    (workspace / "settings_link").symlink_to(".agent/config.toml")
-    return workspace
+    return make_workspace(tmp_path_factory.mktemp("permissions"))
 
 
 @pytest.fixture

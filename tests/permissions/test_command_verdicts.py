@@ -2,7 +2,7 @@ import pytest
 
 from agent.permissions.context import Mode
 from agent.permissions.rules import parse_rules
-from tests.permissions.case_files import MODES, attacks, verdict_cases
+from tests.permissions.case_files import MODES, OWN_MEANS, attacks, verdict_cases
 from tests.permissions.conftest import Decide
 
 ALL_COMMANDS = [command for command, _ in verdict_cases()] + attacks()
@@ -42,25 +42,6 @@ def test_the_suggested_rule_would_allow_the_command(judge: Decide, mode: Mode) -
             suggestion,
         )
     assert suggested > 50
-
-
-# these start programs by a language or an option of their own, which no reader of the command line can know
-OWN_MEANS = (
-    "awk",
-    "sed",
-    "python",
-    "tar",
-    "zip",
-    "vim",
-    "gdb",
-    "git grep",
-    "rg",
-    "go ",
-    "cargo",
-    "rsync",
-    "man",
-    "sort",
-)
 
 
 @pytest.mark.parametrize("mode", MODES)
