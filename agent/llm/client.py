@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.events import Notice, Retry
 from agent.core.guide import Offer
-from agent.core.messages import AssistantMessage, Message
+from agent.core.messages import Message
 from agent.core.model import ModelItem, Reply
+from agent.llm.broken_off import cancelled, circling, failed, too_long
 from agent.llm.connection import Connection, Pulse, dies, failures, open_client
 from agent.llm.draft import Draft
 from agent.llm.failures import Failure, classify
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
 
 RETRIES = 2
-UNPARSED_REPLY = "The server could not read your tool call. Nothing was run. Send the whole call again."
 _METRICS_SECONDS = 2.0
 _COUNT_SECONDS = 10.0
 _CIRCLES_EVERY = 64
@@ -197,9 +197,9 @@ class ChatModel:
                 await self._pause(self._connection.retry_seconds * attempt)
             else:
                 self._window.learn(failure.window)
-                yield _failed(failure)
+                yield failed(failure)
                 return
-        yield self._too_long()
+        yield too_long(self._window.tokens, self._window.asked)
 
     async def _rescued(self, failure: Failure) -> Rescue | None:
         """Goes over to another server if there is one to take the place of a failed one."""
@@ -256,24 +256,13 @@ class ChatModel:
         except (InterruptedRunError, *failures()):
             return None
 
-    def _too_long(self) -> Reply:
-        size = self._window.tokens
-        error = f"the conversation and a reply to it do not fit into the context window of {size} tokens"
-        return Reply(
-            message=AssistantMessage(""),
-            stop_reason="overflow",
-            error=error,
-            window=size,
-            prompt_tokens=self._window.asked,
-        )
-
     async def _attempt(
         self, request: dict[str, Any], messages: Sequence[Message]
     ) -> AsyncIterator[ModelItem | Failure]:
         """One request. The stream is pumped by a task of its own, so that a cancel closes it at once."""
         draft = Draft()
         if self._cancel.is_set():
-            yield self._cancelled(draft, time.monotonic())
+            yield cancelled(draft, time.monotonic())
             return
         queue: asyncio.Queue[ModelItem | Failure | None] = asyncio.Queue()
         pump = asyncio.ensure_future(self._pump(request, messages, draft, queue))
@@ -292,7 +281,7 @@ class ChatModel:
             elif death.done() and not self._cancel.is_set():
                 yield Failure("unreachable", f"{self._named} went silent and does not answer /health", False)
             else:
-                yield self._cancelled(draft, started)
+                yield cancelled(draft, started)
         finally:
             for task in (watch, death, pump):
                 task.cancel()
@@ -328,7 +317,7 @@ class ChatModel:
             queue.put_nowait(classify(error, self._connection.base_url, streaming=bool(draft.pieces)))
             return
         if circles:
-            queue.put_nowait(self._circling(draft, started))
+            queue.put_nowait(circling(draft, started))
         elif not draft.finish:
             queue.put_nowait(Failure("dropped", "the server closed the stream before the reply ended", True))
         else:
@@ -352,18 +341,6 @@ class ChatModel:
             self._window.replied([*messages, *stays], used)
         is_empty = bool(problem) and not (cut or pieces or draft.content.strip())
         return Reply(message=message, stop_reason=reason, stats=figures, problem=problem, is_empty=is_empty)
-
-    def _circling(self, draft: Draft, started: float) -> Reply:
-        return Reply(
-            message=AssistantMessage(draft.content),
-            stop_reason="repetition",
-            stats=draft.figures(started),
-            problem="Your reply repeated itself without end. Nothing was run. Try another way.",
-        )
-
-    def _cancelled(self, draft: Draft, started: float) -> Reply:
-        message = AssistantMessage(draft.content, "".join(draft.reasoning))
-        return Reply(message=message, stop_reason="cancelled", stats=draft.figures(started))
 
     async def _stream(self, request: dict[str, Any]) -> "AsyncStream[object]":
         """The chunks of the reply, as plain JSON.
@@ -389,16 +366,3 @@ class ChatModel:
         if self._client is None:
             self._client = open_client(self._connection, self._pulse)
         return self._client
-
-
-def _failed(failure: Failure) -> Reply:
-    if failure.kind == "unparsed":
-        return Reply(message=AssistantMessage(""), stop_reason="stop", problem=UNPARSED_REPLY)
-    reason = "overflow" if failure.kind == "overflow" else "error"
-    return Reply(
-        message=AssistantMessage(""),
-        stop_reason=reason,
-        error=failure.text,
-        window=failure.window,
-        prompt_tokens=failure.prompt,
-    )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.core.messages import AssistantMessage, UserMessage
-from agent.llm.client import UNPARSED_REPLY
+from agent.llm.broken_off import UNPARSED_REPLY
 from tests.conftest import StartServer
 from tests.fakes.script import Step
 from tests.llm.conftest import Connect
