@@ -26,13 +26,11 @@ def run(count: int, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="agent-attacks-") as folder:
         workspace = make_workspace(Path(folder).resolve())
         for line in attacks()[:count]:
-            cases: list[tuple[Mode, Rules]] = [(mode, Rules()) for mode in _CAREFUL]
-            if "rm -rf build" in line and not line.startswith(OWN_MEANS):
-                cases += [(mode, denies_rm) for mode in _ALL]
-            for mode, rules in cases:
-                judged += 1
-                if is_allowed(line, workspace, mode, rules):
-                    bypasses.append(f"{mode}: {line}")
+            hides_rm = "rm -rf build" in line and not line.startswith(OWN_MEANS)
+            careful = [mode for mode in _CAREFUL if is_allowed(line, workspace, mode, Rules())]
+            denied = [mode for mode in _ALL if hides_rm and is_allowed(line, workspace, mode, denies_rm)]
+            bypasses += [f"{mode}: {line}" for mode in careful + denied]
+            judged += len(_CAREFUL) + (len(_ALL) if hides_rm else 0)
     return {
         "lines": len(attacks()[:count]),
         "judgements": judged,
