@@ -13,7 +13,7 @@ from typing import Any
 
 from agent.core.errors import UsageError
 from agent.session.lines import plain
-from agent.session.readable import excerpt
+from agent.session.readable import excerpt, said
 from agent.session.store import REDACTED, redact
 
 FORMS = ("markdown", "html", "json")
@@ -126,8 +126,9 @@ def _user(record: Record) -> Iterator[tuple[str, str, str]]:
 def _assistant(record: Record) -> Iterator[tuple[str, str, str]]:
     if record.get("reasoning"):
         yield "note", "Reasoning", _text(record["reasoning"])
-    if record.get("text"):
-        yield "assistant", "Model", _text(record["text"])
+    text = said(record)
+    if text:
+        yield "assistant", "Model", _text(text)
 
 
 def _call(record: Record) -> Iterator[tuple[str, str, str]]:

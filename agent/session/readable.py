@@ -21,6 +21,22 @@ def excerpt(text: str, characters: int) -> str:
     return line if len(line) <= characters else f"{line[: characters - 1]}…"
 
 
+def said(record: Record) -> str:
+    """What the model said to a person in a reply.
+
+    A model that writes its calls as text says nothing else with them: a call is recorded beside it, and of
+    the call that ends its work only the answer is for people.
+    """
+    text = str(record.get("text") or "")
+    try:
+        call = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(call, dict) or not isinstance(call.get("tool"), str):
+        return text
+    return str(call.get("answer") or "") if call["tool"] == "finish" else ""
+
+
 def describe(record: Record) -> list[str]:
     """One event as lines; none for events that tell a reader nothing."""
     kind = str(record.get("type", ""))
@@ -41,7 +57,7 @@ def _user(record: Record) -> Iterator[str]:
 
 def _assistant(record: Record) -> Iterator[str]:
     yield from _indented(record.get("reasoning"), "~ ")
-    yield from _indented(record.get("text"), "", limit=None)
+    yield from _indented(said(record), "", limit=None)
 
 
 def _tool_started(record: Record) -> Iterator[str]:
@@ -50,8 +66,10 @@ def _tool_started(record: Record) -> Iterator[str]:
 
 
 def _tool_finished(record: Record) -> Iterator[str]:
-    decision = f", {record['decision']}" if record.get("decision") else ""
-    yield f"  {record.get('outcome', '')} after {_seconds(record)}{decision}"
+    outcome = str(record.get("outcome", ""))
+    why = "" if outcome == "denied" else "allowed: "
+    decision = f" ({why}{record['decision']})" if record.get("decision") else ""
+    yield f"  {outcome} after {_seconds(record)}{decision}"
     yield from _indented(record.get("text"), "  | ")
 
 
@@ -124,6 +142,8 @@ _SILENT = frozenset(
         "message",
         "history",
         "context_status",
+        "prompt_head",
+        "closed",
     }
 )
 

@@ -6,6 +6,7 @@ import pytest
 
 from agent.core.errors import UsageError
 from agent.session.export import FORMS, exported
+from agent.session.readable import describe
 
 RECORDS = (
     {"type": "session", "id": "one", "task": "Fix <b> & `it`", "started": "2026", "profile": "p"},
@@ -52,3 +53,29 @@ def test_markdown_fences_cannot_be_closed_by_what_is_in_them() -> None:
 def test_another_form_is_refused() -> None:
     with pytest.raises(UsageError, match="cannot be exported as 'pdf'"):
         export("pdf")
+
+
+CALL = {"type": "assistant_message", "text": '{\n "tool": "write", "path": "a.py", "content": "all of it"}'}
+END = {"type": "assistant_message", "text": '{"tool": "finish", "answer": "I mended it."}'}
+DATA = {"type": "assistant_message", "text": '{"name": "what was asked for"}'}
+
+
+def test_calls_that_a_model_writes_as_text_are_not_repeated_as_what_it_said() -> None:
+    text = "".join(exported((CALL, END, DATA), "markdown", ()))
+    assert "all of it" not in text
+    assert "I mended it." in text
+    assert "what was asked for" in text
+
+
+def test_a_session_that_is_shown_has_the_answer_and_no_calls_as_text() -> None:
+    assert describe(CALL) == describe({"type": "prompt_head", "tools": {"read": "bb32"}}) == []
+    assert describe(END) == ["I mended it."]
+    assert describe({"type": "assistant_message", "text": '{"tool": "write", "cut o'}) == [
+        '{"tool": "write", "cut o'
+    ]
+
+
+def test_what_allowed_a_call_does_not_look_like_the_reason_of_its_failure() -> None:
+    record = {"type": "tool_finished", "outcome": "error", "seconds": 1, "decision": "a is in the workspace"}
+    assert describe(record) == ["  error after 1.0 s (allowed: a is in the workspace)"]
+    assert describe({**record, "outcome": "denied"}) == ["  denied after 1.0 s (a is in the workspace)"]
