@@ -86,25 +86,12 @@ class Engine:
         tokens = self.reply_tokens
         compactor = compactor_for(self.model, settings, tokens, log)
         shared = SharedLimits(settings.limits.max_steps, settings.limits.max_tokens)
-        delegator = Delegator(
-            model=self.model,
-            tools=tools,
-            gate=extensions.guarded(gate),
-            mode=lambda: gate.mode,
-            context=gate.context,
-            ledger=ledger,
-            limits=shared,
-            deadline=None,
-            reply_tokens=tokens,
-            secrets=(self.endpoint.api_key, *secrets_in(os.environ)),
-            settings=settings,
-        )
         executor = ToolExecutor(
             tools,
             gate=extensions.guarded(gate),
             context=replace(
                 gate.context,
-                delegate=delegator,
+                delegate=self._delegator(tools, gate, extensions, ledger, shared),
                 picture=shown_to(self.endpoint, gate.context.spill_folder.parent),
             ),
             result_limit=lambda: result_limit(self.model, tokens, compactor),
@@ -125,6 +112,28 @@ class Engine:
             compactor=compactor,
             reply_tokens=tokens,
             cancel=cancel,
+        )
+
+    def _delegator(
+        self,
+        tools: Sequence[Tool],
+        gate: PersonGate,
+        extensions: Extensions,
+        ledger: SessionLedger,
+        limits: SharedLimits,
+    ) -> Delegator:
+        return Delegator(
+            model=self.model,
+            tools=tools,
+            gate=extensions.guarded(gate),
+            mode=lambda: gate.mode,
+            context=gate.context,
+            ledger=ledger,
+            limits=limits,
+            deadline=None,
+            reply_tokens=self.reply_tokens,
+            secrets=(self.endpoint.api_key, *secrets_in(os.environ)),
+            settings=self.serving.loaded.settings,
         )
 
     @property
