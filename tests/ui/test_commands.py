@@ -1,5 +1,6 @@
 """Slash commands against a played session: what they ask of it, and what a person reads."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from agent.core.events import Notice, PrefixBroken, Rewound, UserMessageAdded
 from agent.ui.commands.catalogue import ALL, find
 from agent.ui.commands.command import Command
 from agent.ui.commands.reports import context_text, server_text
+from agent.ui.commands.session import session_choices
 from agent.ui.options import Opening
 from agent.ui.request_text import coloured_diff
 from agent.ui.screens.page import PageScreen
@@ -346,3 +348,10 @@ async def test_a_theme_is_used_at_once_and_kept():
         await rest(pilot)
         assert (rig.app.theme, kept) == ("agent-light", [("ui.theme", "agent-light")])
         assert rig.lines == ["there is no theme 'nosuch'\n/theme shows all of them"]
+
+
+def test_the_list_of_sessions_tells_times_as_the_clock_on_the_wall_does():
+    stamp = datetime(2026, 11, 30, 9, 29, 5, 409000, UTC)
+    rows = ({"id": "one", "started": stamp.isoformat()}, {"id": "two", "started": "of old"}, {"id": "three"})
+    shown = [choice.note for choice in session_choices(rows)]
+    assert shown == [stamp.astimezone().strftime("%Y-%m-%d %H:%M"), "of old", ""]

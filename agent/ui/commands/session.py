@@ -1,6 +1,7 @@
 """Commands about the conversation itself: begin, resume, go back, compact, export."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from agent.core.errors import UsageError
@@ -47,12 +48,20 @@ def session_choices(rows: Any) -> list[Choice]:
         if not identity:
             continue
         title = one_line(str(found.get("title") or found.get("task") or identity), 70)
-        when = one_line(str(found.get("started") or ""), 40)
+        when = _by_the_wall_clock(str(found.get("started") or ""))
         choices.append(Choice(identity, title, when))
     return choices
 
 
 _ROW = ("id", "title", "task", "started")
+
+
+def _by_the_wall_clock(stamp: str) -> str:
+    """An ISO time as the clock of this machine shows it; what is no time stays as it is."""
+    try:
+        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return one_line(stamp, 40)
 
 
 async def fork(host: Host, _argument: str) -> None:
