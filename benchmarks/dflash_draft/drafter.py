@@ -43,6 +43,23 @@ class Layer(nn.Module):
         self.ffn_up = nn.Linear(shape.width, shape.inner, bias=False)
         self.ffn_down = nn.Linear(shape.inner, shape.width, bias=False)
 
+    def begin_from(self, block: dict[str, Tensor], query_size: Tensor, key_size: Tensor) -> None:
+        """Takes over a layer of the target; what its first norm weighs goes into the matrices behind it."""
+        weigh = block["attn_norm"].float()[None]
+        self.attn_q.weight.copy_(self._halved(block["attn_q"]) * weigh)
+        self.attn_k.weight.copy_(self._halved(block["attn_k"]) * weigh)
+        self.attn_v.weight.copy_(block["attn_v"].float() * weigh)
+        self.attn_q_norm.fill_(query_size)
+        self.attn_k_norm.fill_(key_size)
+        self.ffn_norm.copy_(block["ffn_norm"])
+        for name in ("attn_output", "ffn_gate", "ffn_up", "ffn_down"):
+            getattr(self, name).weight.copy_(block[name])
+
+    def _halved(self, matrix: Tensor) -> Tensor:
+        """From heads whose neighbours are rotated against each other to heads whose halves are."""
+        heads = matrix.float().view(-1, self.shape.head // 2, 2, matrix.shape[1])
+        return heads.transpose(1, 2).reshape(matrix.shape)
+
     def keys_and_values(self, source: Tensor, turns: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Of the context or of the block, [batch, key heads, length, head]; `source` is normed already."""
         batch, length, _ = source.shape
@@ -55,24 +72,41 @@ class Layer(nn.Module):
         stream: Tensor,
         context: tuple[Tensor, Tensor],
         turns: tuple[Tensor, Tensor],
-        visible: Tensor,
+        hidden: Tensor,
     ) -> Tensor:
-        """One layer over the blocks. `visible` is [batch, 1, block tokens, context + block tokens]."""
+        """One layer over the blocks.
+
+        Args:
+            stream: [batch, anchors * block, width].
+            hidden: what of the context is behind an anchor, [batch, 1, anchors, 1, context].
+        """
         batch, length, width = stream.shape
         normed = self._norm(stream, self.attn_norm)
         query = self.attn_q(normed).view(batch, length, self.shape.heads, self.shape.head)
         query = turn_halves(self._head_norm(query, self.attn_q_norm).transpose(1, 2), turns)
         key, value = self.keys_and_values(normed, turns)
-        groups = self.shape.heads // self.shape.kv_heads
-        attended = functional.scaled_dot_product_attention(
-            query,
-            torch.cat((context[0], key), 2).repeat_interleave(groups, 1),
-            torch.cat((context[1], value), 2).repeat_interleave(groups, 1),
-            attn_mask=visible,
-        )
-        stream = stream + self.attn_output(attended.transpose(1, 2).reshape(batch, length, width))
+        attended = self._attend(query, (key, value), context, hidden)
+        stream = stream + self.attn_output(attended.reshape(batch, length, width))
         normed = self._norm(stream, self.ffn_norm)
         return stream + self.ffn_down(functional.silu(self.ffn_gate(normed)) * self.ffn_up(normed))
+
+    def _attend(
+        self, query: Tensor, own: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor], hidden: Tensor
+    ) -> Tensor:
+        """A block sees the context before it and itself, never another block: so no dense mask over all."""
+        batch, heads, length, head = query.shape
+        anchors, groups = hidden.shape[2], heads // self.shape.kv_heads
+        block = length // anchors
+        # Heads that share a key head are queries of it: [batch, key heads, anchors, groups * block, head].
+        grouped = query.view(batch, -1, groups, anchors, block, head).transpose(2, 3).flatten(3, 4)
+        grouped = grouped * head**-0.5
+        own_key, own_value = (part.reshape(batch, -1, anchors, block, head) for part in own)
+        before = (grouped.flatten(2, 3) @ context[0].transpose(-1, -2)).unflatten(2, (anchors, -1))
+        scores = torch.cat((before.masked_fill_(hidden, -torch.inf), grouped @ own_key.transpose(-1, -2)), -1)
+        shares = scores.softmax(-1)
+        seen, inside = shares.split((scores.shape[-1] - block, block), -1)
+        attended = (seen.flatten(2, 3) @ context[1]).unflatten(2, (anchors, -1)) + inside @ own_value
+        return attended.unflatten(3, (groups, block)).permute(0, 2, 4, 1, 3, 5)
 
     def _norm(self, stream: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(stream, (self.shape.width,), weight.to(stream.dtype), self.shape.epsilon)
@@ -93,28 +127,56 @@ class Drafter(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=0.02)
 
-    def begin_from(self, target: Target, sample: Tensor) -> None:
-        """Evens out the size of the hidden states, which differs a lot from layer to layer.
+    def begin_from(self, target: Target, tokens: Tensor) -> None:
+        """Begins with the target's last layers, over the input of the last layer that is seen.
+
+        So the drafter knows from the start what is looked for in the text before, and what the output matrix
+        wants; where it begins at random, it first learns that for a long time.
 
         Args:
-            sample: hidden states of some text, as the target gives them.
+            tokens: some text, for the sizes of hidden states, which differ a lot from layer to layer.
         """
+        width = self.shape.width
+        states = target.hidden_states(tokens, self.plan.taps)
+        size = states.float().pow(2).mean((0, 1)).sqrt().clamp(min=1e-3)
+        turns = rotation(torch.arange(tokens.shape[1], device=tokens.device), self.shape)
+        stream = states[..., -width:]
         with torch.no_grad():
-            size = sample.float().pow(2).mean((0, 1)).sqrt().clamp(min=1e-3)
-            self.fc.weight.div_(size.to(self.fc.weight)[None])
-            self.output_norm.copy_(target.output_norm.float())
+            self.fc.weight.div_(size[None])
+            same = torch.eye(width, device=size.device)
+            self.fc.weight[:, -width:] = same / size[-width:].pow(2).mean().sqrt()
+            self.output_norm.copy_(target.output_norm)
+            for layer, block in zip(self._each(), target.blocks[-self.plan.layers :], strict=True):
+                query, key, _ = target.project(block, stream, turns)
+                layer.begin_from(block, query.float().pow(2).mean().sqrt(), key.float().pow(2).mean().sqrt())
 
-    def logits(self, target: Target, tokens: Tensor, anchors: Tensor, block: int) -> Tensor:
-        """What stands behind each anchor, [batch, anchors, block - 1, vocabulary].
+    def states(self, target: Target, known: Tensor, tokens: Tensor, anchors: Tensor, block: int) -> Tensor:
+        """Normed states of what stands behind each anchor, [batch, anchors, block - 1, width].
 
         Args:
+            known: hidden states of the target for these tokens.
             tokens: whole texts; the drafter sees nothing of them behind an anchor.
             anchors: positions of the last known tokens, [batch, anchors].
         """
-        known, _ = target.hidden_states(tokens, self.plan.taps)
-        with torch.autocast(target.device.type, torch.bfloat16, enabled=target.device.type == "cuda"):
-            states = self(target, self.context(known), anchors, tokens.gather(1, anchors), block)
-        return states.to(target.dtype) @ target.output.T
+        with self._fast(target):
+            return self(target, self.context(known), anchors, tokens.gather(1, anchors), block)
+
+    def draft(
+        self, target: Target, context: list[tuple[Tensor, Tensor]], anchors: Tensor, first: Tensor
+    ) -> Tensor:
+        """What is proposed behind one anchor of each text, [batch, block - 1].
+
+        Args:
+            first: the tokens at the anchors, [batch].
+        """
+        with self._fast(target):
+            states = self(target, context, anchors[:, None], first[:, None], self.plan.block)[:, 0]
+        return (states.to(target.dtype) @ target.output.T).argmax(-1)
+
+    @staticmethod
+    def _fast(target: Target) -> torch.autocast:
+        half = target.dtype == torch.bfloat16
+        return torch.autocast(target.device.type, torch.bfloat16, enabled=half)
 
     def context(self, states: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of each layer for hidden states at positions 0, 1, 2 …"""
@@ -144,12 +206,13 @@ class Drafter(nn.Module):
         tokens[:, :, 0] = first
         positions = (anchors[..., None] + offsets).reshape(batch, count * block)
         turns = rotation(positions, self.shape)
-        visible = self._visible(anchors, context[0][0].shape[2], block)
+        slots = torch.arange(context[0][0].shape[2], device=anchors.device)
+        hidden = (slots >= anchors[..., None])[:, None, :, None]
         stream = target.embedding[tokens.view(batch, count * block)].to(self.fc.weight.dtype)
         if torch.is_autocast_enabled(stream.device.type):
             stream = stream.to(torch.bfloat16)
         for layer, known in zip(self._each(), context, strict=True):
-            stream = layer(stream, known, turns, visible)
+            stream = layer(stream, known, turns, hidden)
         stream = functional.rms_norm(
             stream, (self.shape.width,), self.output_norm.to(stream.dtype), self.shape.epsilon
         )
@@ -157,13 +220,3 @@ class Drafter(nn.Module):
 
     def _each(self) -> list[Layer]:
         return [layer for layer in self.layers if isinstance(layer, Layer)]
-
-    @staticmethod
-    def _visible(anchors: Tensor, context: int, block: int) -> Tensor:
-        batch, count = anchors.shape
-        slots = torch.arange(context, device=anchors.device)
-        before = (slots < anchors[..., None])[:, :, None].expand(batch, count, block, context)
-        same = torch.eye(count, dtype=torch.bool, device=anchors.device)
-        own = same[:, None, :, None].expand(count, block, count, block).reshape(count * block, count * block)
-        own = own[None].expand(batch, -1, -1)
-        return torch.cat((before.reshape(batch, count * block, context), own), -1)[:, None]

@@ -5,6 +5,7 @@ python measure.py --target MODEL.gguf --data data --drafter drafter.pt
 
 import argparse
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from answers import Answers
 from drafter import Drafter, Plan
 from target import Target
 
-_AT_ONCE = 64
+_AT_ONCE = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +34,56 @@ class Acceptance:
 @torch.no_grad()
 def measure(target: Target, drafter: Drafter, answers: Answers) -> Acceptance:
     """Walks through each answer as the server would, from one accepted draft to the next."""
-    block = drafter.plan.block
-    asked, right = numpy.zeros(block - 1), numpy.zeros(block - 1)
+    order = sorted(range(len(answers.rows)), key=lambda index: len(answers.rows[index]))
+    asked, right = numpy.zeros(drafter.plan.block - 1), numpy.zeros(drafter.plan.block - 1)
     steps = produced = 0
-    for row, start in zip(answers.rows, answers.starts, strict=True):
-        guesses = _guesses(target, drafter, row, start)
-        at = start
-        while at < len(row) - 1:
-            truth = row[at + 1 : at + block]
-            accepted = int((guesses[at - start][: len(truth)] == truth).cumprod().sum())
-            asked[: min(accepted + 1, len(truth))] += 1
+    for at in range(0, len(order), _AT_ONCE):
+        walks = [Walk(answers.rows[index], answers.starts[index]) for index in order[at : at + _AT_ONCE]]
+        for walk, draft in _drafts(target, drafter, walks):
+            accepted, gained, judged = walk.accept(draft)
+            asked[:judged] += 1
             right[:accepted] += 1
-            gained = min(accepted + 1, len(row) - 1 - at)
-            steps, produced, at = steps + 1, produced + gained, at + gained
+            steps, produced = steps + 1, produced + gained
     by_position = [float(hits / times) if times else None for hits, times in zip(right, asked, strict=True)]
     return Acceptance(produced / max(1, steps), by_position, steps, produced)
 
 
-def _guesses(target: Target, drafter: Drafter, row: numpy.ndarray, start: int) -> numpy.ndarray:
-    """What would be drafted behind each token of an answer."""
-    tokens = torch.from_numpy(row)[None].to(target.device)
-    anchors = torch.arange(start, len(row) - 1, device=target.device)[None]
-    drafts = [
-        drafter.logits(target, tokens, anchors[:, at : at + _AT_ONCE], drafter.plan.block).argmax(-1)[0].cpu()
-        for at in range(0, anchors.shape[1], _AT_ONCE)
-    ]
-    return torch.cat(drafts).numpy()
+@dataclass(slots=True)
+class Walk:
+    """Through one answer; `at` is the last token that is known so far."""
+
+    row: numpy.ndarray
+    at: int
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.row) - 1
+
+    def accept(self, draft: numpy.ndarray) -> tuple[int, int, int]:
+        """Accepted tokens, tokens gained with the target's own, and positions that were looked at."""
+        truth = self.row[self.at + 1 : self.at + 1 + len(draft)]
+        accepted = int((draft[: len(truth)] == truth).cumprod().sum())
+        gained = min(accepted + 1, len(self.row) - 1 - self.at)
+        self.at += gained
+        return accepted, gained, min(accepted + 1, len(truth))
+
+
+def _drafts(target: Target, drafter: Drafter, walks: list[Walk]) -> Iterator[tuple[Walk, numpy.ndarray]]:
+    """A draft for each answer that is not at its end, until all are; the walks are moved on meanwhile."""
+    tokens = numpy.zeros((len(walks), max(len(walk.row) for walk in walks)), dtype=numpy.int64)
+    for number, walk in enumerate(walks):
+        tokens[number, : len(walk.row)] = walk.row
+    known = target.hidden_states(torch.from_numpy(tokens).to(target.device), drafter.plan.taps)
+    with torch.autocast(target.device.type, torch.bfloat16, enabled=target.dtype == torch.bfloat16):
+        context = drafter.context(known)
+    while going := [number for number, walk in enumerate(walks) if not walk.done]:
+        chosen = torch.tensor(going, device=target.device)
+        anchors = torch.tensor([walks[number].at for number in going], device=target.device)
+        first = torch.from_numpy(tokens[going, [walks[number].at for number in going]]).to(target.device)
+        seen = [(key[chosen], value[chosen]) for key, value in context]
+        drafts = drafter.draft(target, seen, anchors, first).cpu().numpy()
+        for number, draft in zip(going, drafts, strict=True):
+            yield walks[number], draft
 
 
 def main() -> None:
@@ -68,15 +93,16 @@ def main() -> None:
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--drafter", type=Path, required=True)
+    parser.add_argument("--answers", default="held_out.npz", help="files of the data folder")
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
-    target = Target(arguments.target, device, torch.bfloat16 if device.type == "cuda" else torch.float32)
+    target = Target(arguments.target, device)
     state = torch.load(arguments.drafter, map_location=device, weights_only=True)
     plan = state["plan"]
-    drafter = Drafter(target.shape, Plan(plan["block"], plan["layers"], tuple(plan["taps"]), plan["mask"]))
+    drafter = Drafter(target.shape, Plan(**plan))
     drafter.load_state_dict(state["drafter"])
-    print(json.dumps(asdict(measure(target, drafter.to(device), Answers(arguments.data, "held_out.npz")))))
+    print(json.dumps(asdict(measure(target, drafter.to(device), Answers(arguments.data, arguments.answers)))))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ the server loads, so that the drafter learns from the model that it will draft f
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,13 +37,13 @@ class Shape:
 class Target:
     """A frozen model. All methods work on token ids of shape [batch, length]."""
 
-    def __init__(self, path: Path, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, path: Path, device: torch.device) -> None:
         reader = gguf.GGUFReader(path)
         self.shape = shape_of(reader)
-        self.device, self.dtype = device, dtype
+        self.device, self.dtype = device, fast_type(device)
         weights = {
             tensor.name: torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy()).to(
-                device, dtype
+                device, self.dtype
             )
             for tensor in reader.tensors
         }
@@ -55,8 +56,17 @@ class Target:
         ]
 
     @torch.no_grad()
-    def hidden_states(self, tokens: Tensor, layers: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """What goes into each of `layers`, side by side, and the normed output of the last layer."""
+    def hidden_states(
+        self,
+        tokens: Tensor,
+        layers: tuple[int, ...],
+        keep: Callable[[int, Tensor, Tensor], None] | None = None,
+    ) -> Tensor:
+        """What goes into each of `layers`, side by side; later layers are not computed.
+
+        Args:
+            keep: called with the number, the keys and the values of every layer, which are then all computed.
+        """
         length = tokens.shape[1]
         turns = rotation(torch.arange(length, device=self.device), self.shape)
         stream = self.embedding[tokens]
@@ -64,7 +74,11 @@ class Target:
         for number, block in enumerate(self.blocks):
             if number in layers:
                 kept[number] = stream
-            query, key, value = self._project(block, stream, turns)
+            if keep is None and len(kept) == len(layers):
+                break
+            query, key, value = self.project(block, stream, turns)
+            if keep is not None:
+                keep(number, key, value)
             groups = self.shape.heads // self.shape.kv_heads
             attended = functional.scaled_dot_product_attention(
                 query,
@@ -73,65 +87,36 @@ class Target:
                 is_causal=True,
             )
             stream = self._finish(block, stream, attended)
-        return torch.cat([kept[number] for number in layers], -1), self._norm(stream, self.output_norm)
+        return torch.cat([kept[number] for number in layers], -1) if layers else stream
 
     @torch.no_grad()
-    def generate(
-        self, prompts: list[list[int]], new_tokens: int, temperature: Tensor, stop: int, seed: int
-    ) -> list[list[int]]:
-        """Continues each prompt until `stop` or `new_tokens`.
-
-        Args:
-            temperature: one per prompt, 0 = always the likeliest token.
-        """
-        random = torch.Generator(self.device).manual_seed(seed)
-        longest = max(map(len, prompts))
-        rows = [[stop] * (longest - len(prompt)) + prompt for prompt in prompts]
-        tokens = torch.tensor(rows, device=self.device)
-        padding = torch.tensor([longest - len(prompt) for prompt in prompts], device=self.device)
-        cache = Cache(self.shape, len(prompts), longest + new_tokens, self.device, self.dtype)
-        done = torch.zeros(len(prompts), dtype=torch.bool, device=self.device)
-        produced = []
-        step = tokens
-        for _ in range(new_tokens):
-            logits = self._step(step, cache, padding)
-            step = choose(logits, temperature, random)
-            step[done] = stop
-            done |= step == stop
-            produced.append(step)
-            if bool(done.all()):
-                break
-            step = step[:, None]
-        table = torch.stack(produced, 1).tolist()
-        return [row[: row.index(stop) + 1] if stop in row else row for row in table]
-
-    def _step(self, tokens: Tensor, cache: "Cache", padding: Tensor) -> Tensor:
-        """Logits after the last of `tokens`, which follow what is in the cache."""
-        count, begin = tokens.shape[1], cache.length
-        end = begin + count
-        slots = torch.arange(end, device=self.device)
-        positions = (slots[begin:][None] - padding[:, None]).clamp(min=0)
-        turns = rotation(positions, self.shape)
-        visible = (slots[None, None] <= slots[begin:][None, :, None]) & (
-            slots[None, None] >= padding[:, None, None]
-        )
-        # A row of padding would see nothing at all, and softmax of nothing is no number.
-        visible |= slots[None, None] == slots[begin:][None, :, None]
-        groups = self.shape.heads // self.shape.kv_heads
-        stream = self.embedding[tokens]
+    def step(self, tokens: Tensor, cache: "Cache") -> Tensor:
+        """Logits behind each of `tokens`, one for each row of the cache, which they are added to."""
+        turns = rotation(cache.lengths[:, None], self.shape)
+        visible = cache.begin_step()
+        stream = self.embedding[tokens][:, None]
         for number, block in enumerate(self.blocks):
-            query, key, value = self._project(block, stream, turns)
-            keys, values = cache.extend(number, key, value)
-            batch, _, _, head = query.shape
-            # The heads that share a key head are queries of it: [batch, key heads, group * tokens, head].
-            grouped = query.view(batch, self.shape.kv_heads, groups * count, head)
-            mask = visible[:, None].repeat(1, 1, groups, 1)
-            attended = functional.scaled_dot_product_attention(grouped, keys, values, attn_mask=mask)
-            stream = self._finish(block, stream, attended.reshape(batch, -1, count, head))
-        cache.length = end
-        return self._norm(stream[:, -1], self.output_norm) @ self.output.T
+            query, key, value = self.project(block, stream, turns)
+            keys, values = cache.add(number, key, value)
+            # The heads that share a key head are queries of it: [rows, key heads, group, head].
+            grouped = query.view(len(tokens), self.shape.kv_heads, -1, self.shape.head)
+            attended = functional.scaled_dot_product_attention(grouped, keys, values, attn_mask=visible)
+            stream = self._finish(block, stream, attended.reshape(query.shape))
+        cache.end_step()
+        return self._norm(stream[:, 0], self.output_norm) @ self.output.T
 
-    def _project(
+    @torch.no_grad()
+    def read(self, prompts: list[list[int]], cache: "Cache", rows: list[int]) -> None:
+        """Puts all but the last token of each prompt into a row of the cache."""
+        longest = max(map(len, prompts))
+        # Behind a short prompt stands anything: nothing looks there, and answers are written over it.
+        tokens = torch.tensor([prompt + [0] * (longest - len(prompt)) for prompt in prompts])
+        chosen = torch.tensor(rows, device=self.device)
+        lengths = torch.tensor([len(prompt) - 1 for prompt in prompts], device=self.device)
+        cache.fill(chosen, lengths)
+        self.hidden_states(tokens.to(self.device), (), lambda layer, *pair: cache.put(layer, chosen, *pair))
+
+    def project(
         self, block: dict[str, Tensor], stream: Tensor, turns: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor]:
         shape = self.shape
@@ -163,21 +148,50 @@ class Target:
 
 
 class Cache:
-    """Keys and values of all layers for a fixed number of slots."""
+    """Keys and values of all layers, a row for each text; each text has a length of its own."""
 
-    def __init__(
-        self, shape: Shape, batch: int, slots: int, device: torch.device, dtype: torch.dtype
-    ) -> None:
-        size = (shape.layers, 2, batch, shape.kv_heads, slots, shape.head)
-        self._held = torch.zeros(size, device=device, dtype=dtype)
-        self.length = 0
+    def __init__(self, target: Target, rows: int, slots: int) -> None:
+        shape = target.shape
+        size = (shape.layers, 2, rows, shape.kv_heads, slots, shape.head)
+        self._held = torch.zeros(size, device=target.device, dtype=target.dtype)
+        self._rows = torch.arange(rows, device=target.device)
+        self._end = 1
+        self.lengths = torch.zeros(rows, dtype=torch.long, device=target.device)
 
-    def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        end = self.length + key.shape[2]
+    def reserve(self, slots: int) -> None:
+        """Makes room for texts of this length."""
+        missing = slots - self._held.shape[4]
+        if missing > 0:
+            self._held = functional.pad(self._held, (0, 0, 0, missing))
+
+    def fill(self, rows: Tensor, lengths: Tensor) -> None:
+        self.lengths[rows] = lengths
+
+    def put(self, layer: int, rows: Tensor, key: Tensor, value: Tensor) -> None:
+        self._held[layer, 0, rows, :, : key.shape[2]] = key
+        self._held[layer, 1, rows, :, : value.shape[2]] = value
+
+    def begin_step(self) -> Tensor:
+        """What each row may look at, its next token included: [rows, 1, 1, slots]."""
+        self._end = int(self.lengths.max()) + 1
+        slots = torch.arange(self._end, device=self.lengths.device)
+        return (slots <= self.lengths[:, None])[:, None, None]
+
+    def add(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         held = self._held[layer]
-        held[0, :, :, self.length : end] = key
-        held[1, :, :, self.length : end] = value
-        return held[0, :, :, :end], held[1, :, :, :end]
+        held[0, self._rows, :, self.lengths] = key[:, :, 0]
+        held[1, self._rows, :, self.lengths] = value[:, :, 0]
+        return held[0, :, :, : self._end], held[1, :, :, : self._end]
+
+    def end_step(self) -> None:
+        self.lengths += 1
+
+
+def fast_type(device: torch.device) -> torch.dtype:
+    """bfloat16 where the machine multiplies it faster than float32: GPUs, and processors with AMX."""
+    if device.type == "cpu" and not torch.cpu.get_capabilities().get("amx_bf16", False):
+        return torch.float32
+    return torch.bfloat16
 
 
 def shape_of(reader: gguf.GGUFReader) -> Shape:
@@ -221,15 +235,6 @@ def turn_halves(states: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
     cosine, sine = (_per_head(part, states) for part in turns)
     first, second = states.float().chunk(2, -1)
     return torch.cat((first * cosine - second * sine, first * sine + second * cosine), -1).to(states.dtype)
-
-
-def choose(logits: Tensor, temperature: Tensor, random: torch.Generator) -> Tensor:
-    """The likeliest token where the temperature is 0, else one drawn from the 20 likeliest."""
-    best = logits.argmax(-1)
-    values, candidates = logits.float().topk(20, -1)
-    shares = (values / temperature.clamp(min=1e-3)[:, None]).softmax(-1)
-    drawn = candidates.gather(1, torch.multinomial(shares, 1, generator=random))[:, 0]
-    return torch.where(temperature > 0, drawn, best)
 
 
 def _per_head(turns: Tensor, states: Tensor) -> Tensor:
