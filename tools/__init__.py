@@ -15,12 +15,20 @@ EditForm = Literal["replace", "patch", "whole"]
 """How a model changes files: by text to replace, by a patch, or by writing them as a whole."""
 
 
-def built_in_tools(edit_form: EditForm = "replace") -> tuple[Tool, ...]:
-    """One fresh instance of each tool, always in the same order, which the prompt cache relies on."""
-    return (ReadTool(), SearchTool(), GlobTool(), *_editing(edit_form), ShellTool(), FinishTool())
+def built_in_tools(edit_form: EditForm = "replace", *, several_edits: bool = False) -> tuple[Tool, ...]:
+    """One fresh instance of each tool, always in the same order, which the prompt cache relies on.
+
+    `several_edits` adds the tool that makes many replacements at once, where text is replaced at all.
+    """
+    editing = _editing(edit_form, several_edits)
+    return (ReadTool(), SearchTool(), GlobTool(), *editing, ShellTool(), FinishTool())
 
 
-def _editing(form: EditForm) -> tuple[Tool, ...]:
+def _editing(form: EditForm, several: bool) -> tuple[Tool, ...]:
+    if form == "replace" and several:
+        from tools.multi_edit import MultiEditTool
+
+        return EditTool(), MultiEditTool(), WriteTool()
     if form == "replace":
         return EditTool(), WriteTool()
     if form == "whole":

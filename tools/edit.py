@@ -1,6 +1,5 @@
 """Replacing text in a file, tolerant of white space and strict about everything else."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -9,12 +8,10 @@ from agent.core.errors import AgentError
 from agent.core.tool import Access, ToolContext, ToolResult
 from tools._description import description_of
 from tools._edit.change import Change, carry_out, diff_of
-from tools._edit.matching import Found, Match, find
-from tools._edit.misses import Misses, line_numbers, not_found, not_unique
-from tools._edit.prefixes import without_line_numbers
+from tools._edit.misses import Misses
+from tools._edit.replacing import replaced
 from tools._text.encodings import presentable
 from tools._text.files import LARGE_BYTES, encoded, load_text
-from tools._text.line_ends import NormalisedText, normalise
 from tools._text.paths import RefusalError, resolve, shown
 
 
@@ -68,33 +65,16 @@ class EditTool:
         loaded = load_text(context.workspace, path)
         before = loaded.decoded
         known = require_fresh(path, name, context)
-        wanted = _Wanted.of(params)
-        content = NormalisedText(before.text)
-        found = wanted.find_in(content)
-        if found is None:
-            times = self._misses.count(name, params.old, content.text, foreseen=foreseen)
-            raise not_found(content, name, wanted.plain_old or wanted.old, wanted.new, times)
-        if not known and found.level != "exact":
-            raise RefusalError(
-                f"old was not found exactly in {name}, which you have not read. Read it first."
-            )
-        starts = [match.start for match in found.matches]
-        if len(starts) > 1 and not params.all:
-            times = self._misses.count(name, params.old, content.text, foreseen=foreseen)
-            raise not_unique(content, name, starts, times)
-        text = content.with_replacements(map(_span, found.matches))
-        if text == before.text:
-            raise RefusalError(
-                f"Nothing changed: {name} already reads like new there. Go on with the next step."
-            )
-        note = "" if found.level == "exact" else f" ({found.level} differed and was adapted)"
+        text, said = replaced(
+            before.text, name, params, is_known=known, misses=self._misses, foreseen=foreseen
+        )
         return Change(
             path=path,
             before=loaded.data,
             after=encoded(name, text, before.format),
             status=loaded.status,
             diff=diff_of(name, before.text, text),
-            said=f"Edited {name} at line {line_numbers(content, starts)}{note}.",
+            said=said,
         )
 
 
@@ -112,32 +92,3 @@ def _is_large(params: EditParams, context: ToolContext) -> bool:
         return (context.workspace / params.path.strip()).stat().st_size > LARGE_BYTES
     except (OSError, ValueError):
         return False
-
-
-def _span(match: Match) -> tuple[int, int, str]:
-    return match.start, match.end, match.replacement
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """`plain_old` and `plain_new` are without line numbers, None where there are none."""
-
-    old: str
-    new: str
-    plain_old: str | None
-    plain_new: str | None
-
-    @classmethod
-    def of(cls, params: EditParams) -> "_Wanted":
-        if not params.old:
-            raise RefusalError("old is empty. Copy the text to replace from the file into old.")
-        if params.old == params.new:
-            raise RefusalError("Nothing changed: old and new are the same. Put the changed text into new.")
-        old, new = normalise(params.old), normalise(params.new)
-        return cls(old, new, without_line_numbers(old), without_line_numbers(new))
-
-    def find_in(self, content: NormalisedText) -> Found | None:
-        found = find(content.text, self.old, self.new)
-        if found or not self.plain_old:
-            return found
-        return find(content.text, self.plain_old, self.new if self.plain_new is None else self.plain_new)

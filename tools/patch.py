@@ -14,6 +14,7 @@ from tools._edit.change import Change, carry_out, diff_of
 from tools._edit.envelope import FilePatch, parsed, paths_in
 from tools._edit.hunks import Misfit, placed
 from tools._edit.misses import Misses, line_numbers, not_found, not_unique
+from tools._edit.of_files import EditOfFiles
 from tools._text.encodings import TextFormat, presentable
 from tools._text.files import encoded, load_text, read_regular, require_file
 from tools._text.line_ends import NormalisedText
@@ -41,7 +42,7 @@ class PatchTool:
             paths = paths_in(parsed(params.input))
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)
-        return _EditOfFiles(self, params), {"paths": paths}
+        return EditOfFiles(self, params), {"paths": paths}
 
     def preview(self, params: PatchParams, context: ToolContext) -> ToolResult:
         """What `run` would give now, with nothing changed."""
@@ -161,29 +162,6 @@ class _Place:
     def of(cls, given: str, context: ToolContext) -> "_Place":
         path = resolve(context, given)
         return cls(path, shown(context.workspace, path), (context.workspace / given.strip()).is_symlink())
-
-
-class _EditOfFilesParams(BaseModel):
-    paths: list[str]
-
-
-class _EditOfFiles:
-    """What the gate sees of a patch."""
-
-    name = "edit"
-    description = ""
-    params: type[BaseModel] = _EditOfFilesParams
-    access: Access = "write"
-
-    def __init__(self, tool: PatchTool, meant: PatchParams) -> None:
-        self._tool = tool
-        self._meant = meant
-
-    def preview(self, params: _EditOfFilesParams, context: ToolContext) -> ToolResult:
-        return self._tool.preview(self._meant, context)
-
-    async def run(self, params: _EditOfFilesParams, context: ToolContext) -> ToolResult:
-        return await self._tool.run(self._meant, context)
 
 
 def _added(place: _Place, patch: FilePatch) -> Change:

@@ -10,6 +10,7 @@ from typing import Any
 from acp.helpers import ToolCallContentVariant, text_block, tool_content, tool_diff_content
 from acp.schema import ToolCallLocation, ToolKind
 
+from agent.core.edited_paths import paths_edited
 from agent.core.events import ApprovalRequest, ToolFinished
 from agent.core.outside_text import fenced, one_line, tidy
 from agent.core.tool import FileDiff
@@ -22,6 +23,8 @@ KINDS: dict[str, ToolKind] = {
     "outline": "search",
     "mcp_find": "search",
     "edit": "edit",
+    "multi_edit": "edit",
+    "apply_patch": "edit",
     "write": "edit",
     "shell": "execute",
     "task": "think",
@@ -45,6 +48,8 @@ def title_of(tool: str, arguments: Mapping[str, Any]) -> str:
             return f"Read {_plain(path)}{_span(arguments)}"
         case "edit":
             return f"Edit {_plain(path)}"
+        case "multi_edit":
+            return f"Edit {_plain(', '.join(paths_edited(arguments)))}"
         case "write":
             return f"Write {_plain(path)}"
         case "search" | "glob":

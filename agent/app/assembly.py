@@ -21,7 +21,6 @@ from agent.app.keeper import EngineKeeper
 from agent.app.live import LiveSession, Relay
 from agent.app.mcp import open_mcp
 from agent.app.outbox import Outbox
-from agent.app.outlined import offers_outline
 from agent.app.protocols import tried_protocol
 from agent.app.record import SessionRecord, open_record
 from agent.app.serving import Serving
@@ -39,7 +38,6 @@ from agent.permissions.rules import Rules, parse_rules
 from agent.resources import cache_folder, config_folder, state_folder
 from agent.server.record import Endpoint
 from agent.session.replay import events_in
-from tools.shell import ShellTool
 
 
 async def assemble(
@@ -65,7 +63,7 @@ async def assemble(
     watch = CommandWatch(record.ledger, record.store.folder, excluded=(state_folder(),), report=report)
     authorship = Authorship(record.ledger, watch)
     helped = offers_subagents(serving.profile, loaded.settings)
-    built_in, shell = _built_in_tools(authorship, serving, subagents=helped)
+    built_in, shell = tools_for(authorship, serving.profile, subagents=helped)
     gate = _gate(workspace, serving, record, rules, relay)
     await _confine(gate, loaded, relay)
     extensions = await _extensions(loaded, record, authorship, gate, relay)
@@ -99,18 +97,6 @@ async def assemble(
     relay.connect(live)
     _warn_at_the_start(live)
     return live
-
-
-def _built_in_tools(
-    authorship: Authorship, serving: Serving, *, subagents: bool
-) -> tuple[tuple[Tool, ...], ShellTool]:
-    profile = serving.profile
-    return tools_for(
-        authorship,
-        subagents=subagents,
-        edit_form=profile.model_card.edit_form,
-        outline=offers_outline(profile),
-    )
 
 
 async def _confine(gate: PersonGate, loaded: LoadedSettings, relay: Relay) -> None:

@@ -45,7 +45,7 @@ from agent.server.record import Endpoint
 from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
-from tools import EditForm, built_in_tools
+from tools import built_in_tools
 from tools.shell import ShellTool
 
 HEADLESS_MODES: dict[Mode, Mode] = {"ask": "accept-edits"}
@@ -184,12 +184,7 @@ class _Kit:
 async def _kit_for(setting: Setting, emit: Callable[[Event], None]) -> _Kit:
     profile, settings = setting.profile, setting.settings
     helped = offers_subagents(profile, settings)
-    built_in, shell = tools_for(
-        setting.authorship,
-        subagents=helped,
-        edit_form=profile.model_card.edit_form,
-        outline=offers_outline(profile),
-    )
+    built_in, shell = tools_for(setting.authorship, profile, subagents=helped)
     environment = tool_environment(setting.key_variables)
     sandbox = sandbox_for(
         setting.workspace,
@@ -242,15 +237,17 @@ async def _complete_gate(gate: RuleGate, kit: _Kit, setting: Setting, granted: S
 
 
 def tools_for(
-    authorship: Authorship, *, subagents: bool, edit_form: EditForm = "replace", outline: bool = False
+    authorship: Authorship, profile: Profile, *, subagents: bool
 ) -> tuple[tuple[Tool, ...], ShellTool]:
     """All tools; what the commands of the shell change is taken for the run's own doing.
 
-    Those for the `outline` and for `subagents` come before the last, which ends a task.
+    Those for the outline and for `subagents` come before the last, which ends a task. A guided model is
+    offered one edit at a time.
     """
-    tools = built_in_tools(edit_form)
+    card = profile.model_card
+    tools = built_in_tools(card.edit_form, several_edits=not card.guided)
     more: list[Tool] = []
-    if outline:
+    if offers_outline(profile):
         from tools.outline import OutlineTool
 
         more.append(OutlineTool())

@@ -39,7 +39,7 @@ LEAST_CONTEXT = 16_384
 
 MOST_STEPS = 20
 _TO_READ = ("read", "search", "glob", "outline", "skill")
-_TO_CHANGE = ("edit", "write", "shell")
+_TO_CHANGE = ("edit", "multi_edit", "apply_patch", "write", "shell")
 _NO_STEPS = "There are not enough steps left for a sub-agent. Do it yourself."
 _PLAN = "Nothing may be changed now (plan mode), so a sub-agent cannot edit either. Leave out edit."
 

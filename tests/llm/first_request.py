@@ -16,7 +16,7 @@ MOST_TOKENS = 1200
 
 def first_request(protocol_name: str, *, subagents: bool = False, outline: bool = False) -> dict[str, Any]:
     """What is sent for the shortest task there can be."""
-    tools = built_in_tools()
+    tools = built_in_tools(several_edits=protocol_name == "native")
     more = (*((OutlineTool(),) if outline else ()), *((TaskTool(),) if subagents else ()))
     tools = (*tools[:-1], *more, *tools[-1:])
     protocol = PROTOCOLS[protocol_name](tools)

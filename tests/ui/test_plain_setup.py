@@ -100,6 +100,7 @@ async def test_stopping_keeps_what_is_there_and_offers_it_again():
         said.append(line)
         if "50 %" in line:
             is_half.set()
+
     answers = iter(["y", "n"])
 
     async def ask() -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from agent.core.edited_paths import paths_edited
+
 _TELLING = ("command", "pattern", "path", "query", "url", "name", "question", "text")
 
 
@@ -13,6 +15,8 @@ def telling_argument(arguments: Mapping[str, Any]) -> str:
             value = str(arguments[key])
             where = arguments.get("path") if key == "pattern" and arguments.get("path") != "." else None
             return f"{value} in {where}" if where else f"{value}{_lines(arguments) if key == 'path' else ''}"
+    if paths := paths_edited(arguments):
+        return ", ".join(paths)
     short = [f"{key}={value}" for key, value in arguments.items() if len(str(value)) <= 200]
     return " ".join(short)
 

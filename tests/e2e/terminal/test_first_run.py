@@ -80,7 +80,7 @@ def test_a_download_is_stopped_and_gone_on_with_while_a_text_waits_for_the_model
     accept(screen, "━")
     screen.type("Later")
     screen.press(ESCAPE)
-    screen.until("Stopped; what was fetched is kept.")
+    screen.until("Stopped; what is there is kept.")
     assert (screen.prompt, model_of(place).exists()) == ("Later", False)
     hub.go_on.set()
     screen.press("\x03")
