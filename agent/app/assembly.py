@@ -32,12 +32,15 @@ from agent.core.errors import UsageError
 from agent.core.events import Notice, QueueChanged
 from agent.core.inbox import SessionInbox
 from agent.core.limits import TimeLimit
+from agent.core.outside_text import one_line
 from agent.core.tool import Tool, ToolContext
 from agent.core.worklog import WorkLog
 from agent.permissions.rules import Rules, parse_rules
 from agent.resources import cache_folder, config_folder, state_folder
 from agent.server.record import Endpoint
 from agent.session.replay import events_in
+
+_LONGEST_TOLD = 80
 
 
 async def assemble(
@@ -123,9 +126,20 @@ def _inbox(relay: Relay) -> SessionInbox:
 def _warn_at_the_start(live: LiveSession) -> None:
     for notice in live.loaded.notices:
         live.emit(Notice(text=notice, level="warning"))
+    unheard = _never_told(live.record)
+    if unheard:
+        live.emit(Notice(text=f"the model was never told: {unheard} (Up brings it back)", level="warning"))
     if not os.access(live.workspace, os.W_OK):
         text = f"the folder {live.workspace} is read-only, so nothing can be changed in it"
         live.emit(Notice(text=text, level="warning"))
+
+
+def _never_told(record: SessionRecord) -> str:
+    """The beginning of a first message that was sent, in a session killed before the model had it."""
+    if record.conversation.messages:
+        return ""
+    asked = [str(one.get("text") or "") for one in record.old if one.get("type") == "asked"]
+    return one_line(asked[-1], _LONGEST_TOLD) if asked else ""
 
 
 def _earlier_work(record: SessionRecord, profile: str) -> tuple[TurnLog, WorkLog]:

@@ -268,7 +268,7 @@ def _has_a_conversation(folder: Path, kinds: Container[str]) -> bool:
         for number, record in enumerate(read_lines(folder / EVENTS_NAME)):
             if number == 0 and str(record.get("kind")) not in kinds:
                 return False
-            if record.get("type") in ("user_message", "history"):
+            if record.get("type") in ("user_message", "asked", "history"):
                 return True
     except OSError:
         return False

@@ -15,6 +15,7 @@ from agent.core.events import (
     Rewound,
     ServerState,
     TextDelta,
+    ToolCallDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -35,6 +36,7 @@ class PlainWriter:
         self._partial = ""
         self._server = ""
         self._is_thinking = False
+        self._is_writing = False
         self._has_told_reading = False
 
     def line(self, text: str) -> None:
@@ -49,12 +51,17 @@ class PlainWriter:
                 self.line("(thinking)")
             self._is_thinking = True
             return
+        elif isinstance(event, ToolCallDelta):
+            if not self._is_writing:
+                self.line("(writing a call)")
+            self._is_writing = True
+            return
         elif isinstance(event, Prefill):
             self._tell_reading(event)
             return
         elif text := self._told(event):
             self.line(text)
-        self._is_thinking = False
+        self._is_thinking = self._is_writing = False
         if isinstance(event, TurnFinished):
             self._has_told_reading = False
 

@@ -10,6 +10,7 @@ import pytest
 
 from agent.core.errors import UsageError
 from agent.core.events import AssistantReplied, ToolFinished, TurnStarted, UserMessageAdded, to_record
+from agent.resources import state_folder
 from agent.session.store import SessionStore
 from tests.app.talk import extends, messages_of, talking
 from tests.conftest import StartServer
@@ -111,6 +112,23 @@ async def test_a_killed_session_can_be_resumed(scripted_server: StartServer, wor
     assert extends(last_of_the_killed, first_after)
     assert [one["role"] for one in first_after[-4:]] == ["assistant", "tool", "tool", "user"]
     assert all("Interrupted" in one["content"] for one in first_after[-3:-1])
+
+
+async def test_a_session_that_was_killed_before_the_model_had_its_first_message_is_the_newest_one(
+    scripted_server: StartServer, work: Path
+):
+    server = scripted_server("Hello.", "Yes.")
+    async with talking(work, server) as talk:
+        await talk.turn("an older conversation")
+    store = SessionStore.create(state_folder(), work, profile="one", task="", kind="chat")
+    store.append({"type": "asked", "text": "build the\nlighthouse"})
+    store.close()
+    async with talking(work, server, resume="last") as talk:
+        assert talk.session.facts.session_id == store.id
+        notice = await talk.until("notice")
+        assert notice.text == "the model was never told: build the lighthouse (Up brings it back)"
+        await talk.turn("go on")
+    assert "an older conversation" not in str(messages_of(server)[-1])
 
 
 async def test_a_fork_leaves_the_old_session_alone(scripted_server: StartServer, work: Path, homes: Path):

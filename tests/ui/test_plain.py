@@ -8,6 +8,7 @@ from agent.core.events import (
     Event,
     ReasoningDelta,
     TextDelta,
+    ToolCallDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -61,6 +62,20 @@ async def test_a_turn_is_lines_and_its_figures():
     assert handle.prompts == ["hello"]
     assert "first line\nsecond\n* read path: a.py\n  ok after 0.1 s\n  x = 1\n" in text
     assert "(done, 50.0 tok/s, accepted 75 %, 2.5 a pass)" in text
+
+
+async def test_that_a_call_is_being_written_is_said_once_before_it_runs():
+    handle = Talking(
+        ToolCallDelta(text='{"tool": '),
+        ToolCallDelta(text='"read"}'),
+        ToolStarted(call_id="1", tool="read", arguments={"path": "a.py"}),
+        ToolFinished(call_id="1", tool="read", outcome="ok", text="x = 1", seconds=0.1),
+        ToolCallDelta(text="{"),
+        DONE,
+    )
+    text = await run(handle, "hello\n")
+    assert "(writing a call)\n* read path: a.py\n  ok after 0.1 s\n  x = 1\n(writing a call)\n" in text
+    assert text.count("(writing a call)") == 2
 
 
 async def test_the_cursor_is_never_moved():
