@@ -23,6 +23,7 @@ from agent.core.events import (
 
 _FOR_THE_MODEL = "waiting for the model"
 _READING = "reading the prompt"
+_ANSWERING = "answering"
 TERMINAL_SECONDS = 2.0
 """A run that is quicker than this between two events shows nothing of its waiting."""
 
@@ -38,6 +39,7 @@ class Waiting:
         self._kind = ""
         self._detail = ""
         self._since = clock()
+        self._pieces = 0
 
     def observe(self, event: Event) -> None:
         match event:
@@ -46,7 +48,7 @@ class Waiting:
             case Prefill():
                 self._begin(_READING, f": {event.processed} of {event.total} tokens")
             case TextDelta() | ToolCallDelta() | ReasoningDelta():
-                self._begin("answering")
+                self._answer()
             case ToolStarted():
                 self._begin(f"{event.tool} is at work")
             case ServerState() if event.state != "warning":
@@ -62,6 +64,11 @@ class Waiting:
                 self._begin("")
             case _:
                 return
+
+    def _answer(self) -> None:
+        """A piece of a reply is about a token."""
+        self._pieces = self._pieces + 1 if self._kind == _ANSWERING else 1
+        self._begin(_ANSWERING, f": about {self._pieces} tokens" if self._pieces > 1 else "")
 
     def _begin(self, kind: str, detail: str = "") -> None:
         if kind != self._kind:

@@ -4,7 +4,16 @@ import io
 
 import pytest
 
-from agent.core.events import Event, Notice, Prefill, StepFinished, StepStarted, TextDelta, ToolStarted
+from agent.core.events import (
+    Event,
+    Notice,
+    Prefill,
+    StepFinished,
+    StepStarted,
+    TextDelta,
+    ToolCallDelta,
+    ToolStarted,
+)
 from agent.core.stats import StepStats
 from agent.headless.text import TextFront
 
@@ -55,6 +64,16 @@ def test_a_busy_server_is_named_as_what_is_waited_for():
     place.front.show(READING)
     assert not place.front.is_unanswered
     assert "reading" in place.after(3, "the only slot is busy")
+
+
+def test_how_much_of_an_answer_has_come_is_said():
+    place = Place(terminal=False)
+    for _ in range(25):
+        place.front.show(ToolCallDelta(text="{"))
+    assert place.after(30) == "  answering: about 25 tokens (30 s)\n"
+    place.front.show(StepStarted(step=2))
+    place.front.show(ToolCallDelta(text="{"))
+    assert place.after(30) == "  answering (30 s)\n"
 
 
 def test_a_log_has_a_line_every_thirty_seconds():
