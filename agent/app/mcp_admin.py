@@ -96,8 +96,9 @@ def server_named(workspace: Path, name: str) -> ServerSpec:
         )
     found = next((spec for spec in servers.specs if spec.name == name), None)
     if found is None:
-        names = ", ".join(spec.name for spec in servers.specs) or "none"
-        raise UsageError(f"there is no MCP server {name!r} that may be used here", f"there are: {names}")
+        names = ", ".join(spec.name for spec in servers.specs)
+        hint = f"there are: {names}" if names else f"`agent mcp add {name} -- COMMAND` adds it"
+        raise UsageError(f"there is no MCP server {name!r} that may be used here", hint)
     return found
 
 

@@ -203,7 +203,7 @@ def _transport(table: Mapping[str, Any], command: str, url: str, place: str) -> 
     if kind and kind not in _TYPES:
         raise UsageError(f"{place}: there is no type {one_line(kind, 40)!r}", "use stdio, http or sse")
     if bool(command) == bool(url):
-        raise UsageError(f"{place} needs either a command or a url")
+        raise UsageError(f"{place} needs either a command or a url", "docs/mcp.md has examples of both")
     transport = _TYPES[kind] if kind else ("stdio" if command else "http")
     if (transport == "stdio") != bool(command):
         raise UsageError(f"{place}: type {kind} does not go with {'a command' if command else 'a url'}")

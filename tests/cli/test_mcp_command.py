@@ -228,3 +228,12 @@ def test_cost_is_told_in_seconds_at_the_speed_that_was_measured_last_in_the_fold
     assert server["prefill_seconds"] == server["tokens"] / 250
     assert run(["mcp", "list"]) == 0
     assert f"{server['tokens'] / 250:.1f} s of prefill" in capsys.readouterr().out
+
+
+def test_where_no_server_is_known_the_command_that_adds_one_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["mcp", "get", "time"]) == 2
+    assert "hint: `agent mcp add time -- COMMAND` adds it" in capsys.readouterr().err
+    assert run(["mcp", "add", "time"]) == 2
+    assert "hint: docs/mcp.md has examples" in capsys.readouterr().err
