@@ -66,7 +66,7 @@ test: env ## set up everything, check the code, run all tests
 	for part in lint types test-models test-server; do \
 		$(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; \
-	python -m pytest -n $(WORKERS) || status=1; \
+	python -m pytest -n $(WORKERS) --dist worksteal --durations=25 --durations-min=5 || status=1; \
 	test -z "$$failed" || { echo "make: failed before the tests, see above:$$failed" >&2; status=1; }; \
 	exit $$status
 
