@@ -106,7 +106,7 @@ async def test_a_bound_model_sums_up_in_its_closing_call(scripted_server: StartS
 
 
 async def test_a_full_context_is_summed_up_before_the_next_turn(scripted_server: StartServer, work: Path):
-    server = scripted_server("One.", "Short.", "Two.", n_ctx=8192)
+    server = scripted_server("One.", "Short.", "Two.", n_ctx=9216)
     async with talking(work, server, reply_tokens=400) as talk:
         await talk.turn("first " * 2_000)
         assert (await talk.turn("second")).answer == "Two."

@@ -119,7 +119,7 @@ async def test_what_fills_the_context_is_counted_by_the_server(scripted_server: 
         "user": 1,
         "assistant": 2,
         "results": 1,
-        "tools": 6,
+        "tools": 7,
     }
     assert report.total <= report.used <= report.window == 32_768
     assert all(part.seconds is not None and part.seconds > 0 for part in report.parts)
