@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator, model_validator
 
+from agent.server.draft_room import with_room_for_drafts
+
 Engine = Literal["embedded", "llama-server", "remote", "vllm", "sglang"]
 DialectName = Literal["bee-0.3", "bee-0.4", "llama.cpp", "ik"]
 ContextKind = Literal[
@@ -349,6 +351,11 @@ class Profile(Table):
         if not isinstance(port, int) or not isinstance(host, str) or not port:
             return table
         return {**table, "url": web_address(host, port)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drafts_fit_into_a_batch(cls, table: Any) -> Any:
+        return with_room_for_drafts(table) if isinstance(table, dict) else table
 
     @model_validator(mode="after")
     def _is_complete(self) -> "Profile":
