@@ -1,6 +1,8 @@
 """The terminal, which may go away at any moment: a closed window, a broken ssh connection, a stopped job."""
 
+import asyncio
 import os
+import signal
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
 from contextlib import suppress
@@ -75,6 +77,15 @@ class LastingDriver(LinuxDriver):
         self._file = cast("IO[str]", UntilItIsGone(self._file))
         self._stop = self.exit_event = WakingEvent()
         self._held: list[str] = []
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()
+        look_at_size = signal.getsignal(signal.SIGWINCH)
+        if callable(look_at_size):
+            # Textual's handler can be interrupted by the next of its kind between its look at the size and
+            # its message of it. Then the older size is told last, and is the one that stays.
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGWINCH, look_at_size, signal.SIGWINCH, None)
 
     def write(self, data: str) -> None:
         """Hands over a frame in one piece with its marks, because each piece wakes the thread that writes."""

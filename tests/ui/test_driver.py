@@ -1,8 +1,10 @@
 """A terminal that goes away, and faults that nobody may miss."""
 
+import asyncio
 import io
 import os
 import select
+import signal
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from threading import Thread
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual.app import App
 from textual.drivers._writer_thread import WriterThread
-from textual.events import Key
+from textual.events import Key, Resize
 from textual.message import Message
 
 from agent.ui.app import AgentApp
@@ -119,6 +121,51 @@ async def test_one_that_waits_for_keys_stops_when_it_is_told_to():
         driver.exit_event.set()
         thread.join(30)
         assert not thread.is_alive()
+
+
+class Sized(App[None]):
+    """Keeps the sizes that it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[tuple[int, int]] = []
+
+    async def _post_message(self, message: Message) -> bool:
+        assert isinstance(message, Resize)
+        self.sizes.append((message.size.width, message.size.height))
+        return True
+
+
+class PulledTwice(LastingDriver):
+    """In a terminal whose size changes again while the program looks at it."""
+
+    def __init__(self, app: App[None], terminal: int) -> None:
+        super().__init__(app)
+        self.fileno = terminal
+        self._file = io.StringIO()
+        self._sizes = [(120, 36), (20, 5), (80, 24)]
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        size = self._sizes.pop()
+        if size == (20, 5):
+            signal.raise_signal(signal.SIGWINCH)
+        return size
+
+
+async def test_a_size_that_comes_while_the_one_before_is_looked_at_is_told_last():
+    with listening() as (listener, _, _):
+        app = Sized()
+        driver = PulledTwice(app, listener.fileno)
+        driver.start_application_mode()
+        try:
+            signal.raise_signal(signal.SIGWINCH)
+            async with asyncio.timeout(30):
+                while len(app.sizes) < 3:
+                    await asyncio.sleep(0)
+        finally:
+            driver.stop_application_mode()
+            driver.close()
+    assert app.sizes == [(80, 24), (20, 5), (120, 36)]
 
 
 async def test_a_frame_is_written_in_one_piece_with_its_marks():

@@ -18,3 +18,25 @@ async def test_a_while_after_a_turn_there_is_time_for_what_would_be_felt_during_
 
         rig.handle.emit(DONE)
         await asyncio.wait_for(rested.wait(), 60)
+
+
+async def test_a_look_at_the_state_is_no_fault_at_any_moment_of_the_end():
+    rig, faults = Rig(), []
+
+    async def look_all_the_time() -> None:
+        while True:
+            try:
+                rig.app.desk.refresh()
+            except Exception as error:
+                faults.append(error)
+                return
+            await asyncio.sleep(0)
+
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        looking = asyncio.create_task(look_all_the_time())
+        await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    looking.cancel()
+    assert faults == []

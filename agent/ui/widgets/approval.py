@@ -117,12 +117,12 @@ class ApprovalPanel(Vertical):
     @property
     def part_with_focus(self) -> Literal["", "choices", "reason"]:
         """Where a key that is pressed now goes to."""
-        if not self.is_mounted:
+        if not self.is_attached:  # not yet, or no longer: the program is ending
             return ""
         focused = self.screen.focused  # `has_focus` follows only after it
         if focused is self:
             return "choices"
-        return "reason" if focused is self._reason else ""
+        return "reason" if focused is not None and focused.id == "approval-reason" else ""
 
     @property
     def _reason(self) -> Input:
