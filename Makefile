@@ -60,13 +60,19 @@ demo: model ## let the agent fix a real bug in a copy of examples/first-fix
 	@$(IN_ENV) sh examples/demo.sh
 
 # Each part runs even if one before it failed. The end is pytest's summary with the number of failures, and below it
-# whatever else failed.
+# whatever else failed. What failed beside other tests is run once more by itself, so that a machine that was too busy
+# for a moment is told from a fault: both summaries stay to be read.
 test: env ## set up everything, check the code, run all tests
 	@$(IN_ENV) status=0; failed=; \
 	for part in lint types test-models test-server; do \
 		$(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; \
-	python -m pytest -n $(WORKERS) --dist worksteal --durations=25 --durations-min=5 || status=1; \
+	python -m pytest -n $(WORKERS) --dist worksteal --durations=25 --durations-min=5; tests=$$?; \
+	if test $$tests -eq 1; then \
+		echo "make: what failed above once more, one test at a time" >&2; \
+		python -m pytest -n 0 --last-failed --last-failed-no-failures none --maxfail 10; tests=$$?; \
+	fi; \
+	test $$tests -eq 0 || status=1; \
 	test -z "$$failed" || { echo "make: failed before the tests, see above:$$failed" >&2; status=1; }; \
 	exit $$status
 
