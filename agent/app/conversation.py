@@ -104,10 +104,21 @@ class Setting:
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
     kit = await _kit_for(setting, emit)
+    try:
+        return await _opened_with(kit, task, setting, emit)
+    except BaseException:  # nobody else knows yet what was begun
+        kit.sandbox.close()
+        await kit.mcp.close()
+        raise
+
+
+async def _opened_with(
+    kit: "_Kit", task: Task, setting: Setting, emit: Callable[[Event], None]
+) -> OpenConversation:
     granted: list[Rule] = []
     kit.extensions.shelf.grant = granted.extend
     # What the task is about stands in its own words, not in those of a skill.
-    worded = replace(task, text=await _spelled_out(task, kit))
+    worded = replace(task, text=await spelled_out(task.text, kit.extensions, kit.mcp))
     gate = _gate(task, setting)
     kit.sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
     verifier = _check(task, setting, kit)
@@ -128,12 +139,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         gate=gate,
         context=replace(_tool_context(setting, kit), may_read=gate.may_read),
         ledger=setting.ledger,
-        model=model_for(
-            setting,
-            protocol,
-            replies_before=setting.replies_before,
-            other=other_protocol(setting, kit.tools),
-        ),
+        model=_model_of_a_run(setting, protocol, kit),
         verifier=verifier,
         shown=shown,
         surroundings=_surroundings(task, setting, gate, briefing, baseline),
@@ -145,10 +151,22 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         tools_of_skill=frozenset(rule.tool for rule in granted),
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
+    return _worded_for(bench, kit, protocol, opening, briefing, briefing.message(worded, baseline))
+
+
+def _model_of_a_run(setting: Setting, protocol: ToolProtocol, kit: "_Kit") -> ChatModel:
+    other = other_protocol(setting, kit.tools)
+    return model_for(setting, protocol, replies_before=setting.replies_before, other=other)
+
+
+def _worded_for(
+    bench: Workbench, kit: "_Kit", protocol: ToolProtocol, opening: str, briefing: Briefing, message: str
+) -> OpenConversation:
+    """What the model is told first: the system text, then opening, briefing and the guide's cue as one."""
     guide = bench.guide()
     system_text = protocol.system_text(system_prompt())
     beginning = "\n\n".join(filter(None, [opening, listing_line(briefing.listing)]))
-    said = [opening, briefing.message(worded, baseline), guide.cue() if guide else ""]
+    said = [opening, message, guide.cue() if guide else ""]
     return OpenConversation(
         head=head_of(protocol, system_text, beginning),
         system_text=system_text,
@@ -158,14 +176,6 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
         mcp=kit.mcp,
         sandbox=kit.sandbox,
     )
-
-
-async def _spelled_out(task: Task, kit: "_Kit") -> str:
-    try:
-        return await spelled_out(task.text, kit.extensions, kit.mcp)
-    except BaseException:
-        await kit.mcp.close()  # nobody else will
-        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,12 +142,23 @@ class UnattendedSession:
         conversation = await job.in_time(open_conversation(job.task, self._setting(protocol), self._emit))
         warmth = Warmth(job.serving, self._endpoint, self._emit)
         note = note_of(job.workspace, job.request.profile)
-        if self._past.goes_on:
-            await job.in_time(warmth.bring_back(self._past.recorded))
-        else:
-            await job.in_time(warmth.read_head(conversation.head, job.early, note))
+        try:
+            if self._past.goes_on:
+                await job.in_time(warmth.bring_back(self._past.recorded))
+            else:
+                await job.in_time(warmth.read_head(conversation.head, job.early, note))
+            try:
+                await self._talk(conversation, protocol)
+            finally:
+                await warmth.leave_note(note)
+        finally:
+            await conversation.close()
+            self._used_tokens = conversation.bench.model.used_tokens
+
+    async def _talk(self, conversation: OpenConversation, protocol: str) -> None:
+        """All attempts of a conversation that is open."""
         # After the check, whose by-products are not the run's work; meanwhile the first request is under way.
-        inspecting = asyncio.ensure_future(inspect(job.workspace))
+        inspecting = asyncio.ensure_future(inspect(self._job.workspace))
         try:
             begin = partial(self._begin, head_of(conversation.bench.model.protocol, self._endpoint.profile))
             async with closing(conversation.events(begin)) as events:
@@ -159,9 +170,6 @@ class UnattendedSession:
                         await self._change_draft(conversation, protocol)
         finally:
             inspecting.cancel()
-            await conversation.close()
-            self._used_tokens = conversation.bench.model.used_tokens
-            await warmth.leave_note(note)
 
     def _begin(self, head: PromptHead, system: SystemMessage) -> RecordedConversation:
         """The conversation of one attempt, each message of it on disk before the next request."""
