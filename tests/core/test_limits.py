@@ -26,6 +26,7 @@ from agent.core.stats import StepStats
 from agent.core.tool import ToolContext, ToolResult
 from tests.core.rig import FakeCheck, FakeTool, editing, of_type, services_of, turn, types, waiting
 from tests.fakes.scripted_model import Answer, ScriptedModel, act, bad, call, figures, say
+from tests.patience import limits
 
 
 def reading(number: int) -> Any:
@@ -138,8 +139,11 @@ async def test_the_time_limit_closes_a_stream_that_never_ends():
         await asyncio.Event().wait()
         yield say("never")
 
-    model = ScriptedModel(for_ever)
-    events = await turn(services_of(model, guards=[TimeLimit(0.02)]))
+    for seconds in limits(0.02):
+        model = ScriptedModel(for_ever)
+        events = await turn(services_of(model, guards=[TimeLimit(seconds)]))
+        if model.streams_closed:
+            break
 
     assert model.streams_closed == 1
     assert types(events)[-2:] == ["step_finished", "turn_finished"]
@@ -148,11 +152,14 @@ async def test_the_time_limit_closes_a_stream_that_never_ends():
 
 
 async def test_the_time_limit_stops_a_tool_that_never_ends():
-    started = asyncio.Event()
-    conversation = Conversation()
-    services = services_of(ScriptedModel(act(call("wait"))), waiting(started), guards=[TimeLimit(0.02)])
-
-    events = await turn(services, conversation=conversation)
+    for seconds in limits(0.02):
+        started = asyncio.Event()
+        conversation = Conversation()
+        model = ScriptedModel(act(call("wait")))
+        services = services_of(model, waiting(started), guards=[TimeLimit(seconds)])
+        events = await turn(services, conversation=conversation)
+        if started.is_set():
+            break
 
     assert [event.outcome for event in of_type(events, ToolFinished)] == ["cancelled"]
     assert of_type(events, TurnFinished)[0].reason == "time_limit"
@@ -161,12 +168,19 @@ async def test_the_time_limit_stops_a_tool_that_never_ends():
 
 async def test_the_time_limit_stops_a_check_that_never_ends():
     class EndlessCheck(FakeCheck):
+        has_begun = False
+
         async def at_finish(self) -> Any:
+            self.has_begun = True
             await asyncio.Event().wait()
 
-    events = await turn(
-        services_of(ScriptedModel("Done."), guards=[TimeLimit(0.02)], verifier=EndlessCheck(True))
-    )
+    for seconds in limits(0.02):
+        verifier = EndlessCheck(True)
+        model = ScriptedModel("Done.")
+        events = await turn(services_of(model, guards=[TimeLimit(seconds)], verifier=verifier))
+        if verifier.has_begun:
+            break
+    assert verifier.has_begun
     assert of_type(events, TurnFinished)[0].reason == "time_limit"
 
 

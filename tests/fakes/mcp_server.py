@@ -148,6 +148,8 @@ def call(identity: Any, params: dict[str, Any]) -> None:
         print("about to crash", file=sys.stderr, flush=True)
         os._exit(7)
     if name == "hang":
+        token = params.get("_meta", {}).get("progressToken")
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
         return
     if name in ASKED:
         answered = ask(*ASKED[name])

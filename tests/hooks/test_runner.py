@@ -6,11 +6,14 @@ from pathlib import Path
 
 from agent.hooks.runner import HookRunner
 from agent.hooks.spec import specs_from
+from tests.patience import PATIENCE_SECONDS, limits
 
 BLOCK = """echo '{"decision": "block", "feedback": "not now"}'"""
 
 
-def runner(folder: Path, notices: list[str], seconds: float = 10.0, **entries: list) -> HookRunner:
+def runner(
+    folder: Path, notices: list[str], seconds: float = PATIENCE_SECONDS, **entries: list
+) -> HookRunner:
     return HookRunner(
         specs=specs_from(entries, seconds),
         workspace=folder,
@@ -65,14 +68,19 @@ async def test_start_of_a_session_cannot_be_blocked(tmp_path: Path):
 
 
 async def test_hook_that_hangs_three_times_is_left_out(tmp_path: Path):
-    notices: list[str] = []
-    hang = {"command": "echo x >> runs; sleep 60", "seconds": 0.2}
-    hooks = runner(tmp_path, notices, before_tool=[hang])
-    for _ in range(5):
-        assert await hooks.before_tool("edit", {}) is None
-    assert (tmp_path / "runs").read_text() == "x\n" * 3
-    assert len(notices) == 3
-    assert "left out" in notices[-1]
+    runs = tmp_path / "runs"
+    for seconds in limits(0.2):
+        notices: list[str] = []
+        runs.write_text("")
+        hang = {"command": "echo x >> runs; sleep 60", "seconds": seconds}
+        hooks = runner(tmp_path, notices, before_tool=[hang])
+        for _ in range(5):
+            assert await hooks.before_tool("edit", {}) is None
+        assert len(notices) == 3
+        assert "left out" in notices[-1]
+        if runs.read_text() == "x\n" * 3:
+            break
+    assert runs.read_text() == "x\n" * 3
 
 
 async def test_without_hooks_nothing_happens(tmp_path: Path):

@@ -36,8 +36,8 @@ def is_alive(number: int) -> bool:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Waits, half a minute at most, for what comes from another process."""
-    for _ in range(3000):
+    """Waits, a minute at most, for what comes from another process."""
+    for _ in range(6000):
         if holds():
             return
         await asyncio.sleep(0.01)

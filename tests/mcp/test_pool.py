@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from agent.mcp.adapter import as_result, offered_tools
 from agent.mcp.config import parse_server
 from agent.mcp.log import LARGEST_BYTES, ServerLog, log_of
 from tests.mcp.conftest import PoolOf, fake_server, is_alive, until
+from tests.patience import limits
 
 HELLO = {"text": "hello"}
 
@@ -132,10 +134,15 @@ async def test_progress_is_passed_on(pool_of: PoolOf):
 
 
 async def test_call_that_is_never_answered_is_given_up_and_the_next_one_works(pool_of: PoolOf):
-    pool = pool_of(fake_server("one", "acts", call_seconds=0.3))
-    with pytest.raises(AgentError, match=r"did not answer within 0\.3 seconds"):
-        await called(pool, "hang")
-    assert await called(pool, "echo") == "echo: hello"
+    for seconds in limits(0.3):
+        answer = ""
+        pool = pool_of(fake_server("one", "acts", call_seconds=seconds))
+        with pytest.raises(AgentError, match=f"did not answer within {seconds:g} seconds"):
+            await called(pool, "hang")
+        with suppress(AgentError):  # a machine that is held up may need too long for this one, too
+            answer = await called(pool, "echo")
+            break
+    assert answer == "echo: hello"
 
 
 async def test_cancelled_call_leaves_the_connection_usable(pool_of: PoolOf):
@@ -215,7 +222,7 @@ async def test_hostile_tools_are_left_out_by_name_and_the_others_stay(pool_of: P
 
 
 async def gone(numbers: list[int]) -> bool:
-    for _ in range(500):
+    for _ in range(3000):
         if not any(is_alive(number) for number in numbers):
             return True
         await asyncio.sleep(0.02)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from agent.core.questions import Question, QuestionField, Reply
 from agent.mcp.adapter import as_result
 from agent.mcp.pool import Pool
 from tests.mcp.conftest import PoolOf, fake_server
+from tests.patience import PATIENCE_SECONDS, limits
 
 
 class Person:
@@ -112,22 +114,28 @@ async def test_the_folder_of_the_session_is_the_only_root(pool_of: PoolOf, tmp_p
 
 
 async def test_time_does_not_count_while_a_person_thinks(pool_of: PoolOf):
-    person = Person(None)
+    for seconds in limits(0.4):
+        answer: Any = None
+        thought = asyncio.Event()
+        asyncio.get_running_loop().call_later(2 * seconds, thought.set)
 
-    async def slow(question: Question) -> Reply:
-        await asyncio.wait({asyncio.ensure_future(person.news.wait())}, timeout=0.8)
-        return Reply("decline")
+        async def slow(question: Question, thought: asyncio.Event = thought) -> Reply:
+            await thought.wait()
+            return Reply("decline")
 
-    pool = pool_of(fake_server("one", "acts", call_seconds=0.4), ask=slow)
-    await pool.list_tools(["one"])
-    assert await told(pool, "ask") == {"action": "decline"}
+        pool = pool_of(fake_server("one", "acts", call_seconds=seconds), ask=slow)
+        with suppress(AgentError):  # a machine that is held up may need too long before and after it
+            await pool.list_tools(["one"])
+            answer = await told(pool, "ask")
+            break
+    assert answer == {"action": "decline"}
 
 
 async def test_cancelling_a_call_takes_its_question_back_and_tells_the_server(pool_of: PoolOf):
     person = Person(None)
     pool = pool_of(fake_server("one", "acts"), ask=person.ask)
     asking = asyncio.ensure_future(told(pool, "ask"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await person.news.wait()
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
@@ -138,8 +146,10 @@ async def test_cancelling_a_call_takes_its_question_back_and_tells_the_server(po
 async def test_cancelling_a_call_that_hangs_is_told_to_the_server(pool_of: PoolOf):
     pool = pool_of(fake_server("one", "acts"))
     await pool.list_tools(["one"])
-    hanging = asyncio.ensure_future(pool.call("one", "hang", {}, lambda _: None))
-    await asyncio.wait({hanging}, timeout=0.2)
+    begun = asyncio.Event()
+    hanging = asyncio.ensure_future(pool.call("one", "hang", {}, lambda _: begun.set()))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await begun.wait()
     hanging.cancel()
     await asyncio.gather(hanging, return_exceptions=True)
     assert await told(pool, "cancelled") == 1
