@@ -21,7 +21,7 @@ _TELLING_TOKENS = 32
 
 @dataclass(slots=True, kw_only=True)
 class TurnRow:
-    """One turn. `reason` is empty while it runs; `tool_seconds` is the time of the tools alone.
+    """One turn. `reason` is empty while it runs.
 
     `started` is in seconds since 1970, 0 where it is not known. `changed` are paths of files that tools
     changed, `contexts` the tokens of the conversation after each step or summary. `is_gone` says that a
@@ -35,7 +35,6 @@ class TurnRow:
     reason: str = ""
     steps: list[StepStats] = field(default_factory=list)
     tool_calls: int = 0
-    tool_seconds: float = 0.0
     changed: list[str] = field(default_factory=list)
     contexts: list[int] = field(default_factory=list)
     is_gone: bool = False
@@ -92,7 +91,6 @@ class TurnLog:
                 self._rates[row.profile] = rate
         elif isinstance(event, ToolFinished):
             row.tool_calls += 1
-            row.tool_seconds += event.seconds
             row.changed += [diff.path for diff in event.diffs if diff.path not in row.changed]
         elif isinstance(event, TurnFinished):
             row.reason = event.reason

@@ -15,7 +15,6 @@ class Folders:
 
     possible: tuple[Path, ...]
     problem: str | None = None
-    problem_command: SimpleCommand | None = None
 
 
 def possible_folders(script: Script, workspace: Path) -> Folders:
@@ -28,7 +27,7 @@ def possible_folders(script: Script, workspace: Path) -> Folders:
         if problem is None and script.has_loop:
             problem = "it changes folder in a loop"
         if problem is not None:
-            return Folders((workspace,), problem, command)
+            return Folders((workspace,), problem)
     return Folders(tuple(folders))
 
 

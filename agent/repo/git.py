@@ -169,7 +169,7 @@ def locate(workspace: Path, environment: Mapping[str, str]) -> RepoState:
     questions = ["--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir"]
     answer = ask(
         workspace,
-        ["rev-parse", *questions, "--show-toplevel", "--show-superproject-working-tree"],
+        ["rev-parse", *questions, "--show-toplevel"],
         environment=environment,
     )
     lines = os.fsdecode(answer.output).splitlines()
@@ -189,7 +189,7 @@ def locate(workspace: Path, environment: Mapping[str, str]) -> RepoState:
     root = Path(lines[4])
     if not workspace.resolve().is_relative_to(root.resolve()):
         return replace(place, problem=f"the repository says that its files are in {root}, not {workspace}")
-    return replace(place, root=root, is_submodule=len(lines) > 5)
+    return replace(place, root=root)
 
 
 def _why_not(workspace: Path, code: int, error: str) -> str:

@@ -64,7 +64,6 @@ class RepoState:
     branch: str | None = None
     head: str | None = None
     is_bare: bool = False
-    is_submodule: bool = False
     operation: str = ""
     dirty: tuple[DirtyPath, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
@@ -72,11 +71,6 @@ class RepoState:
     @property
     def is_detached(self) -> bool:
         return self.is_repo and not self.is_bare and self.branch is None
-
-    @property
-    def is_unborn(self) -> bool:
-        """Whether there is no commit yet."""
-        return self.is_repo and not self.is_bare and self.head is None
 
     def dirty_paths(self) -> tuple[Path, ...]:
         """Absolute paths of what differs from the last commit."""

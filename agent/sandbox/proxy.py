@@ -24,6 +24,7 @@ _HEAD_SECONDS = 30.0
 _CONNECT_SECONDS = 30.0
 _CHUNK_BYTES = 1 << 16
 _MOST_CONNECTIONS = 256
+_CLOSING_SECONDS = 2.0
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host; raises OSError where there are none."""
@@ -69,7 +70,7 @@ class HostProxy:
         return self._thread is not None and self._thread.is_alive()
 
     def ends_within(self, seconds: float) -> bool:
-        """Waits until nothing of the sandbox is left."""
+        """Waits until nothing of the sandbox is left; whether that is so."""
         if self._thread is not None:
             self._thread.join(seconds)
         return not self.is_running
@@ -95,7 +96,7 @@ class HostProxy:
             return
         with suppress(RuntimeError):  # it has ended already
             self._loop.call_soon_threadsafe(self._done.set)
-        self._thread.join(2.0)
+        self.ends_within(_CLOSING_SECONDS)
 
     def _run(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
         try:
