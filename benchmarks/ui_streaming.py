@@ -3,7 +3,7 @@
     python -m benchmarks.ui_streaming [--seconds 60] [--rival] [--output benchmarks/results/ui_streaming.json]
 
 `agent` itself runs in a real pseudo-terminal of 120x40, and a scripted server in a process of its own streams
-to it over HTTP, one event of up to four characters for each token. This process types a letter, waits until
+to it over HTTP, one event of four characters for each token. This process types a letter, waits until
 it comes back on the terminal, takes it away again, and types the next one. Four phases in the same session:
 nothing happens, a reply at 150 tok/s that is only watched, the same with typing, and a reply at 2,000 tok/s
 with typing. The share of a core is the
@@ -25,9 +25,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.streamed_text import text_of
+from benchmarks.streamed_text import CHARACTERS_OF_A_TOKEN, text_of
 from benchmarks.typist import Program, processor_seconds
-from tests.fakes.chat import tokenize
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTLING_SECONDS = 5.0
@@ -86,10 +85,12 @@ def report(name: str, figures: dict[str, Any]) -> None:
 def measure_agent(folder: Path, seconds: float) -> dict[str, Any]:
     parts = (("150 tok/s", 150, CALM_SECONDS), ("150 tok/s, typing", 150, CALM_SECONDS),
              ("2000 tok/s, typing", 2000, seconds))  # fmt: skip
-    sample = text_of(10_000)
-    characters = len(sample) / len(tokenize(sample))
     replies = [
-        {"text": text_of(int(rate * length * characters)), "tokens_per_second": rate}
+        {
+            "text": text_of(int(rate * length * CHARACTERS_OF_A_TOKEN)),
+            "tokens_per_second": rate,
+            "piece_characters": CHARACTERS_OF_A_TOKEN,
+        }
         for _, rate, length in parts
     ]
     with scripted_server(folder, replies) as url, agent_in_terminal(folder, url) as agent:

@@ -11,9 +11,8 @@ from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Input, Markdown
 
-from benchmarks.streamed_text import text_of
+from benchmarks.streamed_text import CHARACTERS_OF_A_TOKEN, text_of
 
-CHARACTERS_OF_A_TOKEN = 4
 SETTLING_SECONDS = 2.0
 CALM_SECONDS = 8.0
 

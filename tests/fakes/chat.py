@@ -113,12 +113,12 @@ def _reply_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return schema if isinstance(schema, Mapping) else None
 
 
-def deltas(reply: Reply, request_number: int) -> Iterator[dict[str, Any]]:
-    """The role, then thoughts, text and calls in pieces of one token."""
+def deltas(reply: Reply, request_number: int, piece_characters: int = 0) -> Iterator[dict[str, Any]]:
+    """The role, then thoughts, text and calls in pieces of one token, or of `piece_characters` for text."""
     yield {"role": "assistant", "content": None}
     for piece in tokenize(reply.reasoning):
         yield {"reasoning_content": piece}
-    for piece in tokenize(reply.text):
+    for piece in _cut(reply.text, piece_characters) if piece_characters else tokenize(reply.text):
         yield {"content": piece}
     for index, call in enumerate(reply.calls):
         first, rest = call.raw_arguments[:1], call.raw_arguments[1:]
@@ -127,6 +127,10 @@ def deltas(reply: Reply, request_number: int) -> Iterator[dict[str, Any]]:
         yield {"tool_calls": [{"index": index, "id": identity, "type": "function", "function": function}]}
         for piece in tokenize(rest):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _cut(text: str, size: int) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 @dataclass(frozen=True, slots=True)

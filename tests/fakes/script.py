@@ -39,7 +39,8 @@ class Step:
     `times` is the number of requests in a row that get this step, 0 for all that follow.
     `drafted` and `accepted` appear in `timings` as draft_n and draft_n_accepted. `message` is the text
     of an error, `n_ctx` the size that an overflow reports. `tokens_per_second` is how quickly the reply is
-    written, 0 for at once; `pings` is how many keep-alive comments come before it.
+    written, 0 for at once; `pings` is how many keep-alive comments come before it. With `piece_characters`
+    the text comes in pieces of that length; those of the fake tokenizer are half as long as a model's.
     """
 
     text: str = ""
@@ -55,6 +56,7 @@ class Step:
     n_ctx: int = 0
     tokens_per_second: float = 0.0
     pings: int = 0
+    piece_characters: int = 0
 
 
 StepLike = Step | Mapping[str, Any] | str

@@ -45,7 +45,7 @@ class ReplyStream:
                 self._write(_event(self._envelope({}) | {"prompt_progress": progress}))
         if self._step.fault == "endless":
             return self._repeat_until_limit(figures)
-        chunks = list(chat.deltas(reply, self._number))
+        chunks = list(chat.deltas(reply, self._number, self._step.piece_characters))
         breaks_at = len(chunks) // 2 + 1 if self._step.fault in ("drop", "error_event") else len(chunks)
         begun = time.monotonic()
         for number, delta in enumerate(chunks[:breaks_at]):

@@ -20,7 +20,7 @@ QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "What is th
 
 
 def post(server: ScriptedServer, body: dict[str, Any], **headers: str) -> httpx.Response:
-    return httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=5)
+    return httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE_SECONDS)
 
 
 def events(server: ScriptedServer, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -28,7 +28,7 @@ def events(server: ScriptedServer, body: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def read_events(server: ScriptedServer, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=5) as response:
+    with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS) as response:
         for line in response.iter_lines():
             if line.startswith("data: {"):
                 yield json.loads(line.removeprefix("data: "))
@@ -55,6 +55,12 @@ def test_streams_role_then_pieces_then_reason_then_usage_with_timings(scripted_s
     assert chunks[-1]["choices"] == []
     assert chunks[-1]["usage"]["completion_tokens"] == chunks[-1]["timings"]["predicted_n"]
     assert (chunks[-1]["timings"]["draft_n"], chunks[-1]["timings"]["draft_n_accepted"]) == (4, 3)
+
+
+def test_text_comes_in_pieces_of_the_length_that_is_asked_for(scripted_server: StartServer):
+    chunks = events(scripted_server({"text": "The Nile, it is.", "piece_characters": 6}), QUESTION)
+    pieces = [choice["delta"].get("content") for chunk in chunks for choice in chunk["choices"]]
+    assert [piece for piece in pieces if piece] == ["The Ni", "le, it", " is."]
 
 
 def test_timings_name_no_draft_where_none_was_made(scripted_server: StartServer):
@@ -223,7 +229,7 @@ def test_mute_server_notices_that_the_client_left(scripted_server: StartServer):
     server = scripted_server({"fault": "silence"})
     with chat_connection(server):
         server.wait_for_chats(1)
-    assert server.chats[0].ended.wait(5)
+    assert server.chats[0].ended.wait(PATIENCE_SECONDS)
     assert server.chats[0].aborted
 
 
@@ -234,7 +240,7 @@ def test_stream_without_end_notices_that_the_client_left(
     server = scripted_server({"fault": fault})
     with chat_connection(server) as client:
         read_until(client, first)
-    assert server.chats[0].ended.wait(5)
+    assert server.chats[0].ended.wait(PATIENCE_SECONDS)
     assert server.chats[0].aborted
 
 
