@@ -28,7 +28,7 @@ _YOUNG_OBJECTS, _YOUNG_COLLECTIONS, _NEVER_BY_ITSELF = 2_000, 10, 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontRequest:
-    """What the command line asks for. `resume` is an id, or `last`."""
+    """What the command line asks for. `resume` is an id, or `last`; `prompt` is sent first."""
 
     workspace: Path
     profile: str = ""
@@ -36,6 +36,7 @@ class FrontRequest:
     resume: str = ""
     fork: bool = False
     plain: bool = False
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +135,7 @@ def options_for(request: FrontRequest, looks: Looks) -> "UiOptions":
         workspace=workspace,
         open_session=partial(_open_session, workspace),
         opening=opening,
+        prompt=request.prompt,
         state_folder=_ui_folder(workspace),
         setup=FirstRun(workspace),
         theme=looks.theme,

@@ -11,6 +11,7 @@ OPTIONS = ("--profile", "--mode", "--resume", "--continue", "--fork", "--plain",
 
 MODES = ("plan", "ask", "accept-edits", "auto")
 LAST = "last"
+_LONGEST_SHOWN = 60
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -18,6 +19,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "chat",
         help="the terminal interface; the same as `agent` alone",
         description="Opens the terminal interface in the current folder. `chat` may be left out.",
+        epilog="""examples:
+  agent                                          a new session
+  agent 'why does the last test fail?'           a new session that begins with this
+  agent --continue 'now the same for parse.py'   go on with the last one
+  agent --profile embedded-small --mode plan""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "prompt", metavar="PROMPT", nargs="?", default="", help="what is sent first, in quotes"
     )
     parser.add_argument("-C", "--directory", metavar="DIR", type=Path, help="work here")
     parser.add_argument("--profile", metavar="NAME", help="server profile, see `agent profile list`")
@@ -44,12 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises UsageError: there is no terminal, or no such folder."""
     from agent.core.errors import UsageError
 
+    resume, prompt = _said(arguments.resume or "", arguments.prompt)
     plain = arguments.plain or os.environ.get("TERM") == "dumb"
     if not plain and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "the terminal interface needs a terminal", "`agent run` does a task without one; or use --plain"
+            "the terminal interface needs a terminal",
+            f"`agent run -p {_quoted(prompt)}` does a task without one; or use --plain",
         )
-    if arguments.fork and not arguments.resume:
+    if arguments.fork and not resume:
         raise UsageError("--fork needs --resume ID or --continue")
     if arguments.directory is not None:
         _change_to(arguments.directory)
@@ -63,13 +75,27 @@ def run(arguments: argparse.Namespace) -> int:
                 workspace=Path.cwd(),
                 profile=arguments.profile or "",
                 mode=arguments.mode,
-                resume=arguments.resume or "",
+                resume=resume,
                 fork=arguments.fork,
                 plain=plain,
+                prompt=prompt,
             )
         )
     finally:
         gc.enable()
+
+
+def _said(resume: str, prompt: str) -> tuple[str, str]:
+    """The session to go on with, and what to say in it: a prompt behind --resume is no id."""
+    return (LAST, resume) if len(resume.split()) > 1 and not prompt else (resume, prompt)
+
+
+def _quoted(prompt: str) -> str:
+    """The prompt as a shell takes it, where it is short enough to be read in a hint."""
+    import shlex
+
+    is_short = prompt.isprintable() and 0 < len(prompt) <= _LONGEST_SHOWN
+    return shlex.quote(prompt) if is_short and not prompt.startswith("-") else "'what to do'"
 
 
 def _change_to(folder: Path) -> None:

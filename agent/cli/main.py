@@ -35,7 +35,8 @@ COMMANDS = {
 DESCRIPTION = """A coding assistant for people who run their own model.
 
 Without a command it opens the terminal interface, which takes --profile NAME, --continue and --resume [ID];
-`agent chat --help` shows all of its options."""
+`agent chat --help` shows all of its options. `agent "fix the failing test"` opens it with that sent already,
+`agent -p "fix the failing test"` does it without the interface, as `agent run` does."""
 
 EXIT_CODES = """exit codes of `agent run`:
   0 done, and the check passed        4 permission denied
@@ -45,6 +46,7 @@ EXIT_CODES = """exit codes of `agent run`:
 
 
 _OWN_OPTIONS = ("-h", "--help", "--version", "--")
+_TASK_OPTIONS = ("-p", "--prompt")
 
 
 def run(argv: Sequence[str]) -> int:
@@ -157,12 +159,21 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
-    """`agent` alone, or with options of the interface, opens it, where there is a terminal."""
+    """`agent` alone, with a prompt or with options of the interface, opens it; with -p it is `agent run`."""
     if not argv:
         in_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
         return ["chat"] if in_terminal else argv
+    options = argv[: argv.index("--")] if "--" in argv else argv
+    has_task = any(word.partition("=")[0] in _TASK_OPTIONS for word in options)
+    first = "".join(argv[1:2]) if argv[0] == "--" else argv[0]
+    if is_prompt(first) and (argv[0] == "--" or not first.startswith("-")):
+        if has_task:
+            _refuse_option("-p", ())
+        return ["chat", *argv]
     if not argv[0].startswith("-"):
         return argv
+    if has_task:
+        return ["run", *argv]
     from agent.cli.chat import OPTIONS
 
     option = argv[0].partition("=")[0]
@@ -173,12 +184,17 @@ def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
     return argv
 
 
+def is_prompt(word: str) -> bool:
+    """Whether a first word is something to say to the model. One word of letters is a command."""
+    return len(word.split()) > 1 or not (word.isascii() or close_to(word, COMMANDS))
+
+
 def _refuse_option(option: str, known: Sequence[str]) -> NoReturn:
     from agent.core.errors import UsageError
 
     meant = option_meant(option, known) or next(iter(close_to(option, known)), "")
     hint = f"did you mean {meant}?" if meant else "see `agent --help` and `agent chat --help`"
-    if option in ("-p", "--print", "--prompt"):
+    if option in (*_TASK_OPTIONS, "--print"):
         hint = "`agent run -p 'what to do'` does a task without a person watching"
     raise UsageError(f"there is no option {option}", hint)
 
@@ -209,6 +225,8 @@ def _arguments(
     except UsageError as error:
         if chosen in COMMANDS:
             error.hint = error.hint.replace("`agent --help`", f"`agent {chosen} --help`")
+        elif chosen and len(argv) > 1 and "did you mean" not in error.hint:
+            error.hint += "; what the model is to do goes into quotes: agent 'what to do'"
         if chosen == "run":
             from agent.cli.run import refuse
 

@@ -161,6 +161,7 @@ def resume_session(arguments: argparse.Namespace) -> int:
             resume=arguments.session or chat.LAST,
             fork=False,
             plain=False,
+            prompt="",
         )
     )
 

@@ -182,10 +182,16 @@ class AgentApp(SureTimers, App[str]):
         module = await asyncio.to_thread(importlib.import_module, "agent.ui.desk")
         self.desk = await module.make_desk(self, self.make_conversation)
         early, self._early = self._early, []
+        waits = self.desk.send_first(self.options.prompt.strip())
         for text, when in early:
             self.submit(text, when)
         self._complete_now()
-        self.run_worker(self.open_session(self.options.opening), group="open", exit_on_error=False)
+        self.run_worker(self._open_first(waits), group="open", exit_on_error=False)
+
+    async def _open_first(self, command: str) -> None:
+        await self.open_session(self.options.opening)
+        if command:
+            self.submit(command, "now")
 
     async def open_session(self, opening: Opening) -> None:
         """Fetches what is missing, if the person wants it, and opens a session."""

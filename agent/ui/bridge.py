@@ -133,9 +133,14 @@ class Bridge:
                 self.last_reply = event.answer or self.last_reply
             elif isinstance(event, AssistantReplied):
                 self._set_plan(updated(self.plan, event.text))
-        if events:
-            self._on_content(True)
-            self._conversation.load_history(events)
+        if not events:
+            return
+        self._on_content(True)
+        if self._echoed:  # sent while the session was being opened: it comes after what was before
+            self._conversation.clear()
+        self._conversation.load_history(events)
+        for text in self._echoed:
+            self._conversation.add_user(text)
 
     def _set_plan(self, plan: Plan) -> None:
         if plan != self.plan:

@@ -187,6 +187,16 @@ class Desk:
         else:
             self.send(text, when)
 
+    def send_first(self, text: str) -> str:
+        """Sends what stood on the command line; gives it back if it is no message: that needs a session."""
+        if not text:
+            return ""
+        self._app.past.add(text)
+        if looks_like_command(text) or text.startswith("!"):
+            return text
+        self.send(text, "now")
+        return ""
+
     def send(self, text: str, when: When) -> None:
         live = self.live
         if not live.is_running and not live.waiting:

@@ -79,8 +79,9 @@ Opener = Callable[[Opening], Awaitable["SessionHandle"]]
 class UiOptions:
     """`open_session` is called after the first paint. `state_folder` None keeps no history and no drafts.
 
-    `keys` maps the name of a binding to keys with commas between them. A turn counts as long, for the
-    notice at its end, after `long_turn_seconds`. `services` come before those of the session.
+    `prompt` is sent before all that is typed. `keys` maps the name of a binding to keys with commas between
+    them. A turn counts as long, for the notice at its end, after `long_turn_seconds`. `services` come before
+    those of the session.
     `read_clipboard` gives the output of a command, instead of a program that is started for it.
     `loaded` is called when everything is imported, `at_rest` some time after the end of a turn.
     """
@@ -88,6 +89,7 @@ class UiOptions:
     workspace: Path
     open_session: Opener
     opening: Opening = Opening()
+    prompt: str = ""
     state_folder: Path | None = None
     setup: Setup | None = None
     theme: str = ""

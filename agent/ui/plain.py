@@ -52,6 +52,8 @@ async def run_plain(options: UiOptions, source: TextIO, output: TextIO) -> int:
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         loop.add_signal_handler(signal.SIGINT, front.stop)
     await front.open(options.opening)
+    if options.prompt.strip():
+        await front.take(options.prompt)
     while not front.is_over and (line := await front.next_line()) is not None:
         await front.take(line)
     await front.finish()

@@ -24,10 +24,16 @@ from agent.cli.main import run
         ("run -m x -p hi", "there is no option -m", "did you mean --profile?"),
         ("run --max-turns 3 a.md", "there is no option --max-turns", "did you mean --max-steps?"),
         (
-            "-p hello",
-            "there is no option -p",
+            "--print hello",
+            "there is no option --print",
             "`agent run -p 'what to do'` does a task without a person watching",
         ),
+        (
+            "fix the bug",
+            "there is no command 'fix'",
+            "see `agent --help`; what the model is to do goes into quotes: agent 'what to do'",
+        ),
+        ("-p", "argument -p/--prompt: expected one argument", "see `agent run --help`"),
         ("server ls", "there is no action 'ls'", "did you mean status?"),
         ("mcp ls", "there is no action 'ls'", "did you mean list?"),
         ("model download", "there is no action 'download'", "did you mean pull?"),
@@ -50,9 +56,39 @@ def test_a_mistyped_line_is_told_with_what_was_meant(
     assert capsys.readouterr().err == f"agent: {complaint}\nhint: {hint}\n"
 
 
-def test_words_that_are_no_command_are_told_where_a_task_goes(capsys: pytest.CaptureFixture[str]):
-    assert run(["fix the bug"]) == 2
-    assert "agent run -p" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["fix the bug"], "'fix the bug'"),
+        (["fix the bug", "--profile", "embedded"], "'fix the bug'"),
+        (["--continue", "it's late"], "'it'\"'\"'s late'"),
+        (["--resume", "fix the bug"], "'fix the bug'"),
+        (["--", "-p is an odd option"], "'what to do'"),
+        (["修复"], "'修复'"),
+        (["a b\nc"], "'what to do'"),
+        (["chat"], "'what to do'"),
+    ],
+)
+def test_a_prompt_is_for_the_interface_which_names_the_command_that_needs_no_terminal(
+    words: list[str], command: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run(words) == 2
+    assert capsys.readouterr().err == (
+        "agent: the terminal interface needs a terminal\n"
+        f"hint: `agent run -p {command}` does a task without one; or use --plain\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [["-p", "hi"], ["--profile", "zzz", "-p", "hi"], ["--prompt=hi", "--profile=zzz"]]
+)
+def test_a_prompt_behind_an_option_is_a_run(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "file"
+    file.write_text("", "utf-8")
+    assert run([*words, "-C", str(file), "--output", "json"]) == 2
+    assert '"type"' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("word", [*COMMANDS, "help me"])

@@ -66,6 +66,38 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_not_lost():
         assert rig.app.prompt.text == "and more"
 
 
+async def test_a_prompt_of_the_command_line_is_sent_first_and_kept_in_the_history():
+    rig = Rig(options={"prompt": " fix it "})
+    async with rig.app.run_test() as pilot:
+        rig.app.prompt.insert("and more")
+        rig.app.prompt.action_send()
+        await settle(pilot, rig)
+        assert rig.handle.prompts == ["fix it", "and more"]
+        assert rig.app.past.entries == ["and more", "fix it"]
+
+
+async def test_a_prompt_of_the_command_line_stands_behind_what_was_said_in_the_session_that_goes_on():
+    past = [UserMessageAdded(text="before"), TextDelta(text="said"), DONE]
+    handle = FakeHandle(services={"history": past})
+    rig = Rig(handles=[handle], options={"prompt": "now this", "opening": Opening(resume="last")})
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        assert handle.prompts == ["now this"]
+        assert rig.lines == ["said", "> now this"]
+
+
+@pytest.mark.parametrize(
+    ("line", "service"), [("/diff", "diff"), ("!make test", "shell"), ("/review a.py", "expand")]
+)
+async def test_a_command_of_the_command_line_waits_for_the_session(line: str, service: str):
+    rig = Rig(
+        handles=[FakeHandle(services={"diff": "", "shell": "", "expand": "look"})], options={"prompt": line}
+    )
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        assert [name for name, _ in rig.handle.commands] == [service]
+
+
 async def test_enter_steers_while_a_turn_runs():
     rig = Rig()
     async with rig.app.run_test() as pilot:

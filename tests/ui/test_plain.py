@@ -40,12 +40,12 @@ class Talking(FakeHandle):
         self.emit(*self._told)
 
 
-async def run(handle: FakeHandle, text: str) -> str:
+async def run(handle: FakeHandle, text: str, prompt: str = "") -> str:
     async def open_session(_: Opening) -> FakeHandle:
         return handle
 
     output = io.StringIO()
-    options = UiOptions(workspace=Path("/home/me"), open_session=open_session)
+    options = UiOptions(workspace=Path("/home/me"), open_session=open_session, prompt=prompt)
     assert await run_plain(options, io.StringIO(text), output) == 0
     return output.getvalue()
 
@@ -94,6 +94,12 @@ async def test_a_command_is_run_and_an_unknown_one_is_said():
     text = await run(handle, "/diff\n/nonsense-x\n")
     assert "--- a" in text
     assert "there is no command" in text
+
+
+async def test_a_prompt_of_the_command_line_comes_before_the_input():
+    handle = Talking(DONE)
+    await run(handle, "and this\n", prompt="first this")
+    assert handle.prompts == ["first this", "and this"]
 
 
 async def test_quit_ends_before_the_input_does():

@@ -45,6 +45,27 @@ def test_a_task_is_answered_and_the_status_bar_says_how_fast(
     assert screen.prompt == ""
 
 
+def test_a_prompt_on_the_command_line_is_sent_already_when_the_interface_opens(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    server = scripted_server("It is mended.", "And this one too.")
+    place.use(server.url)
+    first = terminal("mend the first test")
+    first.until("It is mended.")
+    first.until("100 tok/s")
+    first.press(CONTROL_C, CONTROL_C)
+    first.until(lambda: first.has_ended)
+    second = terminal("--continue", "now the second")
+    second.until("And this one too.")
+    assert [said(chat)[-1].splitlines()[-1] for chat in server.chats] == [
+        "mend the first test",
+        "now the second",
+    ]
+    told = second.text
+    assert told.index("It is mended.") < told.index("now the second") < told.index("And this one too.")
+    assert told.count("now the second") == 1
+
+
 def test_what_is_typed_before_the_program_is_ready_is_not_lost(
     place: Place, scripted_server: StartServer, terminal: OpenTerminal
 ):
