@@ -15,6 +15,7 @@ from agent.app.engine import Engine, why_gone
 from agent.app.live import LiveSession
 from agent.app.wording import suit_the_blind
 from agent.core import trimming
+from agent.core.asking import request_behind
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.errors import AgentError, ServerError, UsageError
 from agent.core.events import (
@@ -29,7 +30,7 @@ from agent.core.events import (
     ToolStarted,
 )
 from agent.core.guide import Offer
-from agent.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from agent.core.messages import Message
 from agent.core.model import Reply
 from agent.core.summing import answer_in, answered
 
@@ -81,7 +82,8 @@ async def ask_aside(live: LiveSession, question: str) -> Aside:
 
 async def _reply(live: LiveSession, engine: Engine, question: str, call_id: str) -> Reply:
     wording = await asyncio.to_thread(files("agent").joinpath("prompts/aside.md").read_text, encoding="utf-8")
-    messages = _with(live.record.conversation.messages, wording.strip().format(question=question))
+    asked, request = live.record.conversation.messages, wording.strip().format(question=question)
+    messages = [*asked, *request_behind(asked, request, no_result=_NOT_RUN)]
     most = _room(live, engine, messages)
     events = engine.model.generate(messages, max_tokens=most, offer=Offer(tools=frozenset({"finish"})))
     async with closing(events) as items:
@@ -94,14 +96,6 @@ async def _reply(live: LiveSession, engine: Engine, question: str, call_id: str)
                 case Prefill() | Retry() | Notice():
                     live.emit(item)
     raise RuntimeError("a generation has to end with its reply")
-
-
-def _with(conversation: Sequence[Message], request: str) -> list[Message]:
-    """The whole conversation and the request; a call that was never run gets a result, as templates want."""
-    last = conversation[-1]
-    calls = last.tool_calls if isinstance(last, AssistantMessage) else ()
-    results = [ToolMessage(call.id, call.name, _NOT_RUN) for call in calls]
-    return [*conversation, *results, UserMessage(request)]
 
 
 def _room(live: LiveSession, engine: Engine, messages: Sequence[Message]) -> int:

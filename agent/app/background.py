@@ -40,10 +40,13 @@ async def in_background(work: Callable[[], Result]) -> Result:
 
 
 def start_in_background(work: Callable[[], object]) -> None:
-    """Starts work of which nobody needs the result, and which may be cut off by the end of the program."""
+    """Starts work of which nobody needs the result, and which may be cut off by the end of the program.
+
+    That a disk refuses it is nobody's business either; any other error is a fault of ours and told as one.
+    """
 
     def run() -> None:
-        with suppress(Exception):
+        with suppress(OSError):
             work()
 
     threading.Thread(target=run, daemon=True).start()

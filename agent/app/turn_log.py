@@ -15,9 +15,6 @@ from agent.core.events import (
 )
 from agent.core.stats import StepStats, total
 
-# The rate of a prompt of a few tokens says nothing about a long one.
-_TELLING_TOKENS = 32
-
 
 @dataclass(slots=True, kw_only=True)
 class TurnRow:
@@ -86,8 +83,7 @@ class TurnLog:
         elif isinstance(event, StepFinished):
             row.steps.append(event.stats)
             row.contexts.append(event.stats.context_tokens)
-            rate = event.stats.prefill_rate
-            if rate and event.stats.prompt_tokens >= _TELLING_TOKENS:
+            if rate := event.stats.telling_prefill_rate:
                 self._rates[row.profile] = rate
         elif isinstance(event, ToolFinished):
             row.tool_calls += 1

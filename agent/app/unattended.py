@@ -53,8 +53,6 @@ from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore
 
 _LOOK_AT_THE_SERVER = "look at the server; what the run changed is kept, and `agent undo` takes it back"
-# The rate of a prompt of a few tokens says nothing about a long one.
-_TELLING_TOKENS = 32
 _TRANSIENT = frozenset(
     {"text_delta", "reasoning_delta", "tool_call_delta", "prefill", "tool_output", "server_state"}
 )
@@ -117,7 +115,7 @@ class UnattendedSession:
 
     async def _keep(self) -> None:
         """What the server has read of this conversation is kept for whoever goes on with it; see docs."""
-        rates = [step.prefill_rate for step in self._steps if step.prompt_tokens >= _TELLING_TOKENS]
+        rates = [rate for step in self._steps if (rate := step.telling_prefill_rate)]
         rate = rates[-1] if rates else None
         if self._conversation is not None:
             warmth = Warmth(self._instead or self._job.serving, self._endpoint)

@@ -1,5 +1,7 @@
 """The messages of a request for a summary: the conversation as the server has it, or less if it must fit."""
 
+from collections.abc import Sequence
+
 from agent.core import summing, trimming
 from agent.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agent.core.turn import Conversation
@@ -21,13 +23,7 @@ def asking_within(conversation: Conversation, request: str, *, fixed: int, room:
     ratio = conversation.characters_per_token
     size = conversation.tokens if conversation.measured <= hot else 0
     size += trimming.tokens_of(asked[conversation.measured if size else 0 :], ratio)
-    last = asked[-1]
-    kept_back: list[Message] = (
-        [ToolMessage(call.id, call.name, _KEPT_BACK) for call in last.tool_calls]
-        if isinstance(last, AssistantMessage)
-        else []
-    )
-    end = [*kept_back, UserMessage(request)]
+    end = request_behind(asked, request, no_result=_KEPT_BACK)
     room -= trimming.tokens_of(end, ratio)
     if size <= room:
         return [*asked, *end]
@@ -37,3 +33,10 @@ def asking_within(conversation: Conversation, request: str, *, fixed: int, room:
         if fixed + trimming.tokens_of(bare[1:], min(ratio, _LEAST_RATIO)) <= room:
             return [*bare, *end]
     return None
+
+
+def request_behind(messages: Sequence[Message], request: str, *, no_result: str) -> list[Message]:
+    """What stands behind `messages` to ask for something: a result for each last call, as templates want."""
+    last = messages[-1]
+    calls = last.tool_calls if isinstance(last, AssistantMessage) else ()
+    return [*(ToolMessage(call.id, call.name, no_result) for call in calls), UserMessage(request)]

@@ -14,6 +14,7 @@ from agent.core.errors import AgentError
 from agent.core.events import ToolFinished, ToolOutcome, ToolOutput, ToolStarted
 from agent.core.messages import ToolCall, ToolMessage, UserMessage
 from agent.core.tool import Tool, ToolContext, ToolResult
+from agent.core.trimming import cut
 
 ExecutorItem = ToolStarted | ToolOutput | ToolFinished | ToolMessage | UserMessage
 # So much of a result is always shown, however full the context window is.
@@ -161,11 +162,7 @@ class ToolExecutor:
             await asyncio.gather(work, stop, return_exceptions=True)
 
     def _capped(self, text: str) -> str:
-        limit = max(LEAST_CHARACTERS, self._result_limit())
-        if len(text) <= limit:
-            return text
-        head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
-        return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
+        return cut(text, max(LEAST_CHARACTERS, self._result_limit()))
 
 
 def _meant(

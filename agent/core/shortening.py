@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from agent.core import summing, trimming
 from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
-from agent.core.worklog import WorkLog, cut
+from agent.core.trimming import cut
+from agent.core.worklog import WorkLog
 
 NOTES_SHARE = 1 / 16
 """Of the window, for the model's notes."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 StatsSource = Literal["server", "measured"]
 DraftSource = Literal["", "server", "engine metrics"]
+_TELLING_TOKENS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,11 @@ class StepStats:
     @property
     def prefill_rate(self) -> float | None:
         return self.prompt_tokens / self.prompt_seconds if self.prompt_seconds > 0 else None
+
+    @property
+    def telling_prefill_rate(self) -> float | None:
+        """The rate of a prompt that is long enough for it to say something about other ones."""
+        return self.prefill_rate if self.prompt_tokens >= _TELLING_TOKENS else None
 
     @property
     def acceptance_rate(self) -> float | None:

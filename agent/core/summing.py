@@ -9,7 +9,8 @@ from agent.core import trimming
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from agent.core.model import Reply
 from agent.core.outside_text import fenced
-from agent.core.worklog import BEGINNING, NOTES, cut
+from agent.core.trimming import cut
+from agent.core.worklog import BEGINNING, NOTES
 
 
 def answered(messages: Sequence[Message]) -> int:

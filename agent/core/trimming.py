@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from agent.core.worklog import cut
 
 LEFT_OUT = "[an old result, left out to make room; call the tool again if you need it]"
 MESSAGE_TOKENS = 8
@@ -17,6 +16,14 @@ _TOKENS_PER_DENSE, _LETTERS_PER_TOKEN, _OTHER_BYTES_PER_TOKEN = 0.8, 4.5, 2.8
 """Tokenizers give nearly each digit and each mark a token of its own. Others are bytes of no ASCII."""
 
 _CHARACTERS_PER_TOKEN = 3.6
+
+
+def cut(text: str, characters: int) -> str:
+    """`text`, or its beginning and end with a mark between, in about that many characters."""
+    if len(text) <= characters:
+        return text
+    head, tail = text[: characters * 2 // 3], text[len(text) - characters // 3 :]
+    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
 
 
 def text_of(message: Message, *, thoughts: bool = False) -> str:

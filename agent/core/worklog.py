@@ -20,6 +20,7 @@ from agent.core.events import (
 )
 from agent.core.outside_text import shown_name
 from agent.core.tool import FileDiff
+from agent.core.trimming import cut
 
 BEGINNING = "(Our earlier conversation, summed up:)"
 NOTES = "Notes:"
@@ -174,14 +175,6 @@ class WorkLog:
 
     def _last(self, title: str, lines: Sequence[str]) -> str:
         return _listed(title, list(dict.fromkeys(lines))[-_MOST_COMMANDS:])
-
-
-def cut(text: str, characters: int) -> str:
-    """`text`, or its beginning and end with a mark between, in about that many characters."""
-    if len(text) <= characters:
-        return text
-    head, tail = text[: characters * 2 // 3], text[len(text) - characters // 3 :]
-    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
 
 
 def _prompts(said: Sequence[str], room: int, first_is_kept: bool) -> str:

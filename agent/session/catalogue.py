@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -146,7 +147,12 @@ def prune(
 
 
 def _size_of(folder: Path) -> int:
-    return sum(entry.stat(follow_symlinks=False).st_size for entry in _entries(folder) if not entry.is_dir())
+    """Bytes, without those of a file that another process removes meanwhile."""
+    size = 0
+    for entry in _entries(folder):
+        with suppress(FileNotFoundError):
+            size += 0 if entry.is_dir() else entry.stat(follow_symlinks=False).st_size
+    return size
 
 
 def _entries(folder: Path) -> Iterable[os.DirEntry[str]]:

@@ -1,11 +1,13 @@
 """Blocking work beside the event loop."""
 
 import asyncio
+import queue
 import threading
 
 import pytest
 
-from agent.app.background import in_background
+from agent.app.background import in_background, start_in_background
+from tests.patience import PATIENCE_SECONDS
 
 
 async def test_result_and_error_come_back():
@@ -28,4 +30,11 @@ def test_work_that_nobody_waits_for_holds_up_no_end():
 
     asyncio.run(lose_patience())  # would wait for the thread for ever if it were one of the loop's pool
     let_go.set()
-    assert ended.wait(10)
+    assert ended.wait(PATIENCE_SECONDS)
+
+
+def test_a_fault_is_told_although_nobody_waits_for_the_result(monkeypatch: pytest.MonkeyPatch):
+    told: queue.Queue[object] = queue.Queue()
+    monkeypatch.setattr(threading, "excepthook", lambda fault: told.put(fault.exc_type))
+    start_in_background(lambda: 1 // 0)
+    assert told.get(timeout=30) is ZeroDivisionError

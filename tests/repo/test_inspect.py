@@ -41,7 +41,7 @@ async def test_a_clean_repository(repo: Path, git: Git) -> None:
     assert state.problem == ""
     assert (state.root, state.branch, state.dirty) == (repo, "main", ())
     assert state.head == git(repo, "rev-parse", "HEAD").strip()
-    assert not (state.is_bare or state.is_detached)
+    assert (state.is_bare, state.is_detached) == (False, False)
 
 
 async def test_staged_unstaged_and_untracked_paths_are_told_apart(repo: Path, git: Git) -> None:
