@@ -192,7 +192,7 @@ def _of_model_list(server: _Server, wanted: str) -> EngineFacts:
 
 def _by_endpoints(server: _Server) -> EngineName:
     """The engine by what it answers beside OpenAI's API; Ollama's models may belong to anybody."""
-    if _records(server.record("/api/v0/models"), "data"):
+    if any(_text(entry.get("id")) for entry in _records(server.record("/api/v0/models"), "data")):
         return "lm-studio"
     if _text(server.record("/api/version").get("version")):
         return "ollama"

@@ -10,6 +10,7 @@ from acp import RequestError
 from tests.acp.editor import Editor, editing
 from tests.conftest import StartServer
 from tests.fakes.script import Step, call
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -151,7 +152,7 @@ async def test_a_cancel_ends_the_prompt_frees_the_server_and_the_next_prompt_wor
         assert (await turn).stop_reason == "cancelled"
         assert (await following).stop_reason == "end_turn"
         assert editor.text().endswith("Here.")
-    assert server.chats[0].ended.wait(20)
+    assert server.chats[0].ended.wait(PATIENCE_SECONDS)
     assert server.chats[0].aborted
 
 

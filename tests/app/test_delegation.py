@@ -14,6 +14,7 @@ from tests.app.talk import Talk, extends, messages_of, settings_with, talking
 from tests.conftest import StartServer
 from tests.fakes.script import Step, call
 from tests.fakes.scripted_server import ScriptedServer
+from tests.patience import PATIENCE_SECONDS
 
 TASK = call("task", prompt="Where is the parser?")
 EDIT = call("task", prompt="Write it.", edit=True)
@@ -141,12 +142,12 @@ async def test_cancel_ends_the_sub_agent_with_the_turn(scripted_server: StartSer
     server = scripted_server(TASK, {"fault": "endless", "text": "word "})
     async with talking(work, server, subagents="on") as talk:
         talk.session.prompt("Go")
-        await asyncio.to_thread(server.wait_for_chats, 2, 30)
+        await asyncio.to_thread(server.wait_for_chats, 2)
         talk.session.cancel()
         finished = await talk.until("turn_finished")
     assert finished.reason == "cancelled"
     assert (result_of(talk).outcome, result_of(talk).text) == ("cancelled", "Cancelled before it ended.")
-    assert server.chats[1].ended.wait(30)
+    assert server.chats[1].ended.wait(PATIENCE_SECONDS)
     assert server.chats[1].aborted
 
 

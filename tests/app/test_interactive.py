@@ -16,11 +16,12 @@ from tests.app.talk import Talk, extends, messages_of, records_in, talking
 from tests.conftest import StartServer
 from tests.fakes.script import call
 from tests.fakes.scripted_server import ScriptedServer
+from tests.patience import PATIENCE_SECONDS
 
 
 def left_by_the_client(server: ScriptedServer, chat: int = 0) -> bool:
     request = server.chats[chat]
-    return request.ended.wait(20) and request.aborted
+    return request.ended.wait(PATIENCE_SECONDS) and request.aborted
 
 
 async def test_each_request_of_many_turns_extends_the_one_before(scripted_server: StartServer, work: Path):

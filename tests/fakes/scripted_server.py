@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.fakes.handler import HttpServer
 from tests.fakes.script import Script, load_script
 from tests.fakes.state import RecordedRequest, ServerSettings, ServerState
+from tests.patience import PATIENCE_SECONDS
 
 
 class ScriptedServer:
@@ -45,11 +46,11 @@ class ScriptedServer:
         """The chat requests so far, without health checks and the like."""
         return self._state.chats
 
-    def wait_for_chats(self, count: int, timeout_seconds: float = 10.0) -> None:
+    def wait_for_chats(self, count: int, timeout_seconds: float = PATIENCE_SECONDS) -> None:
         """Blocks until that many chat requests have arrived; raises TimeoutError."""
         self._state.wait_for_chats(count, timeout_seconds)
 
-    def wait_for_path(self, path: str, count: int, timeout_seconds: float = 30.0) -> None:
+    def wait_for_path(self, path: str, count: int, timeout_seconds: float = PATIENCE_SECONDS) -> None:
         """Blocks until that many requests for `path` have arrived; raises TimeoutError."""
         self._state.wait_for_path(path, count, timeout_seconds)
 

@@ -14,13 +14,16 @@ import pytest
 from tests.conftest import StartServer
 from tests.fakes.script import Call, Step, call, constrained_text, parse_step
 from tests.fakes.scripted_server import ScriptedServer
+from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "What is the longest river?"}]}
 
 
 def post(server: ScriptedServer, body: dict[str, Any], **headers: str) -> httpx.Response:
-    return httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE_SECONDS)
+    return httpx.post(
+        f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE_SECONDS
+    )
 
 
 def events(server: ScriptedServer, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -28,7 +31,9 @@ def events(server: ScriptedServer, body: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def read_events(server: ScriptedServer, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS) as response:
+    with httpx.stream(
+        "POST", f"{server.url}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS
+    ) as response:
         for line in response.iter_lines():
             if line.startswith("data: {"):
                 yield json.loads(line.removeprefix("data: "))

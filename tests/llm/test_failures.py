@@ -1,5 +1,6 @@
 """A server that fails: when the same request is repeated, when it is not, and what people are told."""
 
+import asyncio
 import json
 import socket
 from typing import Any
@@ -228,10 +229,10 @@ async def test_a_page_of_words_from_the_server_becomes_one_short_line(
 
 
 async def test_a_server_that_is_gone_is_said_in_one_line(connect: Connect):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-    items = await connect(url).items()
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        items = await connect(url).items()
 
     assert len(retries(items)) == 2
     assert failed(reply_in(items), f"the server at {url} does not answer")
@@ -246,6 +247,7 @@ async def test_a_silent_server_is_given_up_and_not_asked_again(
 
     assert failed(reply_in(items), "went silent")
     assert retries(items) == []
+    await asyncio.to_thread(server.wait_for_chats, 1)
     assert len(server.chats) == 1
 
 
@@ -260,6 +262,7 @@ async def test_a_stream_that_stalls_is_given_up_and_not_asked_again(
     items = await connect(server, silence_seconds=0.01).items()
 
     assert failed(reply_in(items), "went silent")
+    await asyncio.to_thread(server.wait_for_chats, 1)
     assert len(server.chats) == 1
 
 

@@ -10,11 +10,12 @@ from tests.fakes.script import Call, Step
 from tests.fakes.scripted_server import ScriptedServer
 from tests.llm.conftest import Connect
 from tests.llm.rig import QUESTION, reply_in, retries
+from tests.patience import PATIENCE_SECONDS
 
 
 def saw_the_client_leave(server: ScriptedServer) -> bool:
     [request] = server.chats
-    return request.ended.wait(10) and request.aborted
+    return request.ended.wait(PATIENCE_SECONDS) and request.aborted
 
 
 async def test_a_cancel_in_mid_stream_closes_the_connection(scripted_server: StartServer, connect: Connect):

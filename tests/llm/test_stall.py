@@ -4,8 +4,10 @@ import asyncio
 
 from agent.llm.connection import Connection
 from tests.conftest import StartServer
+from tests.fakes.stream import PING_SECONDS
 from tests.llm.conftest import Connect
 from tests.llm.rig import failed, reply_in, retries
+from tests.patience import limits
 
 
 async def test_silent_server_that_answers_nothing_else_is_declared_dead(
@@ -15,8 +17,9 @@ async def test_silent_server_that_answers_nothing_else_is_declared_dead(
     items = await connect(server, stall_seconds=0.05, health_seconds=0.05).items()
     assert failed(reply_in(items), "went silent and does not answer /health")
     assert retries(items) == []
+    await asyncio.to_thread(server.wait_for_chats, 1)
     assert len(server.chats) == 1
-    assert sum(request.path == "/health" for request in server.requests) >= 2
+    await asyncio.to_thread(server.wait_for_path, "/health", 2)
 
 
 def test_patience_with_silence_comes_to_less_than_thirty_seconds():
@@ -69,7 +72,11 @@ async def test_server_without_a_health_page_answers_all_the_same(
 async def test_comments_keep_a_stream_alive_though_its_health_is_dead(
     scripted_server: StartServer, connect: Connect
 ):
-    server = scripted_server({"pings": 30, "text": "At last."}, dies_at=1)
-    reply = await connect(server, stall_seconds=1.0, health_seconds=0.01).ask()
+    for seconds in limits(1.0):  # between two comments there may be a second on a busy machine
+        pings = round(1.5 * seconds / PING_SECONDS)
+        server = scripted_server({"pings": pings, "text": "At last."}, dies_at=1)
+        reply = await connect(server, stall_seconds=seconds, health_seconds=0.01).ask()
+        if reply.message.text:
+            break
     assert reply.message.text == "At last."
     assert len(server.chats) == 1

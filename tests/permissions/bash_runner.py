@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from shutil import which
 
+from tests.patience import PATIENCE_SECONDS
 from tests.permissions.command_lines import PROGRAMS, WRAPPERS
 
 _STUB = '#!/bin/sh\necho "${0##*/}" >> started\n'
@@ -46,7 +47,7 @@ class BashRunner:
         )
         try:
             # most children hold the pipe, so its end means that they have ended
-            process.communicate(timeout=10)
+            process.communicate(timeout=PATIENCE_SECONDS)
         finally:
             _end_group(process)
         log = home / "started"

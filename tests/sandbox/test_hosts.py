@@ -12,6 +12,7 @@ import pytest
 from agent.core.hosts import HostList
 from agent.sandbox.commands import NEEDS_BUBBLEWRAP
 from agent.sandbox.probed import Probed
+from tests.patience import PATIENCE_SECONDS
 from tests.sandbox.cage import Cage
 from tests.sandbox.web import Web
 
@@ -21,7 +22,7 @@ import sys, urllib.request
 proxies = urllib.request.ProxyHandler() if {proxied} else urllib.request.ProxyHandler({{}})
 opener = urllib.request.build_opener(proxies)
 try:
-    print(opener.open("http://{host}/", timeout=10).read().decode())
+    print(opener.open("http://{host}/", timeout=60).read().decode())
 except OSError as error:
     print("refused:", error)
     sys.exit(1)
@@ -97,7 +98,7 @@ def test_a_server_of_the_commands_own_is_reached_without_the_proxy(cage: Cage):
 import http.server, threading, urllib.request
 server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/", timeout=10).status)
+print(urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/", timeout=60).status)
 """
     assert cage.python(code).output.strip().endswith("200")
     assert cage.verdicts == []
@@ -129,10 +130,10 @@ def test_the_proxy_ends_with_its_command_and_not_before_what_that_left_running(c
     wrapped = asyncio.run(sandbox.confined(("bash", "-c", late), outlives=True))
     (proxy,) = sandbox._proxies
     done = subprocess.run(
-        list(wrapped), cwd=cage.workspace, env=dict(cage.environment), timeout=20, check=False
+        list(wrapped), cwd=cage.workspace, env=dict(cage.environment), timeout=PATIENCE_SECONDS, check=False
     )
     assert done.returncode == 0
-    assert proxy.ends_within(20)
+    assert proxy.ends_within(PATIENCE_SECONDS)
     assert "the answer to /" in (cage.workspace / "late").read_text(encoding="utf-8")
     assert not proxy.path.exists()
     sandbox.close()

@@ -10,6 +10,7 @@ import pytest
 from agent.core.hosts import HostList
 from agent.sandbox.bridge_entry import LIFELINE
 from agent.sandbox.proxy import HostProxy, Rules, Verdict
+from tests.patience import PATIENCE_SECONDS
 from tests.sandbox.web import Web
 
 
@@ -171,5 +172,5 @@ def test_it_ends_with_the_last_lifeline_and_leaves_no_socket(way: OpenWay):
     first.close()
     assert opened.ask(b"x\r\n\r\n").startswith(b"HTTP/1.1 400 ")
     second.close()
-    assert opened.proxy.ends_within(20)
+    assert opened.proxy.ends_within(PATIENCE_SECONDS)
     assert not opened.proxy.path.exists()

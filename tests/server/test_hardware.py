@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent.server.hardware import Gpu, Hardware, Memory, Probes, detect_hardware, free_space, run_program
+from tests.patience import PATIENCE_SECONDS
 
 GIB = 1024**3
 MIB = 1024**2
@@ -153,7 +154,7 @@ def test_programs_see_only_the_devices_that_are_made_visible(tmp_path: Path, vis
 def test_a_driver_that_does_not_answer_is_left_behind(tmp_path: Path):
     released = threading.Event()
 
-    hanging = fake_nvml(RTX_4090, start=lambda: released.wait(20))
+    hanging = fake_nvml(RTX_4090, start=lambda: released.wait(PATIENCE_SECONDS))
     found = look(tmp_path, nvml=hanging, seconds=0.05)
     released.set()
     assert found.gpus == ()

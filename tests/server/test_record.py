@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,25 +17,24 @@ from tests.server.conftest import MakePlan
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Record:
+def record(tmp_path: Path) -> Iterator[Record]:
     """A record of this very process, which serves nothing."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    key = tmp_path / "key"
-    key.write_text("k", "utf-8")
-    return Record(
-        pid=os.getpid(),
-        identity=process_identity(os.getpid()) or "",
-        port=port,
-        profile="p",
-        fingerprint="f",
-        state="ready",
-        key_file=str(key),
-        spec_file="s",
-        log_file="l",
-        started=1.5,
-    )
+        key = tmp_path / "key"
+        key.write_text("k", "utf-8")
+        yield Record(
+            pid=os.getpid(),
+            identity=process_identity(os.getpid()) or "",
+            port=unused.getsockname()[1],
+            profile="p",
+            fingerprint="f",
+            state="ready",
+            key_file=str(key),
+            spec_file="s",
+            log_file="l",
+            started=1.5,
+        )
 
 
 def test_record_is_read_as_it_was_written(record: Record, tmp_path: Path):

@@ -10,6 +10,7 @@ from agent.server.record import Record
 from agent.server.slot_reading import Reading, SlotLook, last_task, look_at_slots, rendered
 from tests.fakes.slot_record import record_for
 from tests.fakes.slot_server import SlotServer
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_a_reading_that_is_cancelled_ends_at_once(server: SlotServer, record: Re
     thread.start()
     server.world.wait_for("/completion")
     reading.cancel()
-    thread.join(30)
+    thread.join(PATIENCE_SECONDS)
     server.world.gate.set()
     assert outcome == [None]
 
