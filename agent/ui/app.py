@@ -180,9 +180,9 @@ class AgentApp(SureTimers, App[str]):
             self.prompt.show_draft(draft)
             self.say("The text that was not sent last time is back")
         module = await asyncio.to_thread(importlib.import_module, "agent.ui.desk")
-        self.desk = await module.make_desk(self, self.make_conversation)
+        self.desk = desk = await module.make_desk(self, self.make_conversation)
         early, self._early = self._early, []
-        waits = self.desk.send_first(self.options.prompt.strip())
+        waits = desk.send_first(self.options.prompt.strip())
         for text, when in early:
             self.submit(text, when)
         self._complete_now()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import StartServer
 from tests.e2e.conftest import Place
-from tests.e2e.terminal.conftest import OpenTerminal, said
+from tests.e2e.terminal.conftest import OpenTerminal, recorded, said
 from tests.e2e.terminal.rig import ALT_ENTER, CONTROL_C, ENTER, ESCAPE, SHIFT_TAB, Terminal
 from tests.fakes.script import Step, call
 
@@ -52,7 +52,7 @@ def test_a_prompt_on_the_command_line_is_sent_already_when_the_interface_opens(
     place.use(server.url)
     first = terminal("mend the first test")
     first.until("It is mended.")
-    first.until("100 tok/s")
+    first.until(lambda: recorded(place, "turn_finished"))
     first.press(CONTROL_C, CONTROL_C)
     first.until(lambda: first.has_ended)
     second = terminal("--continue", "now the second")
