@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config.model import Settings
-    from agent.server.profile import ModelFile, Profile
+    from agent.server.model_file import ModelFile
+    from agent.server.profile import Profile
     from agent.ui.options import Missing, Opening, Progress
 
 _TOLD = "told.json"

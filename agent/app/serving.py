@@ -25,8 +25,9 @@ from agent.resources import (
     state_folder,
 )
 from agent.server.fingerprint import fingerprint
+from agent.server.model_file import ModelFile
 from agent.server.probe import Offer, is_busy, offer_of
-from agent.server.profile import KINDS_WITH_A_MODEL, ModelFile, Profile, Speculation, web_address
+from agent.server.profile import KINDS_WITH_A_MODEL, Profile, Speculation, web_address
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, Record, find_running, read_record, record_file
 from agent.server.remote import StillLoadingError, describe, load_model

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent.config.model import Models
-    from agent.server.profile import ModelFile, Profile
+    from agent.server.model_file import ModelFile
+    from agent.server.profile import Profile
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from agent.app.serving import Serving
     from agent.core.events import ServerState
     from agent.server.caps import Capabilities
-    from agent.server.profile import ModelFile, Profile
+    from agent.server.model_file import ModelFile
+    from agent.server.profile import Profile
     from agent.server.record import Record
 
 FOLLOW_SECONDS = 0.3

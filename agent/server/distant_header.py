@@ -11,7 +11,8 @@ from pathlib import Path
 from agent.core.errors import ModelFileError
 from agent.core.private_folder import make_private_folder
 from agent.server.missing import how_to_get
-from agent.server.profile import HubSource, ModelFile, Profile
+from agent.server.model_file import HubSource, ModelFile
+from agent.server.profile import Profile
 from agent.server.sources import QUIET_HUB, Means, SourceFailedError, describe_on_hub, hub_order
 
 HEADER_BYTES = 16 * 1024 * 1024

@@ -14,7 +14,7 @@ from agent.core.errors import ModelFileError
 from agent.core.private_folder import make_private_folder
 from agent.server.locks import FileLock, released_at_end
 from agent.server.missing import how_to_get, is_downloadable
-from agent.server.profile import FileSource, HubSource, ModelFile, Source
+from agent.server.model_file import FileSource, HubSource, ModelFile, Source
 from agent.server.sources import (
     CancelledError,
     Fetch,

@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agent.server.profile import ModelFile, Profile
+from agent.server.model_file import ModelFile
+from agent.server.profile import Profile
 
 SPEC_VERSION = 1
 """Raised when the child process starts to read the same profile differently."""

@@ -20,8 +20,9 @@ from agent.server.gguf import read_model
 from agent.server.gguf_types import GgufHeader
 from agent.server.hardware import Hardware
 from agent.server.missing import how_to_get
+from agent.server.model_file import ModelFile
 from agent.server.model_shape import ModelShape, shape_of
-from agent.server.profile import ModelFile, Profile
+from agent.server.profile import Profile
 
 Verdict = Literal["fits", "tight", "partly", "too big"]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent.server.profile import ModelFile
+from agent.server.model_file import ModelFile
 
 
 def is_downloadable(file: ModelFile) -> bool:

@@ -11,18 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from agent.core.errors import UsageError
 from agent.server import cards
-from agent.server.profile import (
-    NOT_EMBEDDED,
-    FileSource,
-    HubSource,
-    ModelCard,
-    ModelFile,
-    Profile,
-    PypiSource,
-    Sampling,
-    Speculation,
-    Tools,
-)
+from agent.server.model_file import FileSource, HubSource, ModelFile, PypiSource
+from agent.server.profile import NOT_EMBEDDED, ModelCard, Profile, Sampling, Speculation, Tools
 
 SUFFIX = ".toml"
 _LARGEST_FILE_BYTES = 1_000_000

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from agent.core.errors import ModelFileError
-from agent.server.profile import HubSource, ModelFile, PypiSource, numbered
+from agent.server.model_file import HubSource, ModelFile, PypiSource, numbered
 
 Progress = Callable[[int, int, str], None]
 """Called with bytes there, bytes expected, and what is being done."""
@@ -57,9 +57,13 @@ class CancelledError(Exception):
 
 
 def find_pip() -> tuple[str, ...] | None:
-    """A command that runs pip: this interpreter's own, the one Python carries for bootstrapping, or uv's."""
+    """A command that runs pip: this interpreter's own, the one Python carries for bootstrapping, or uv's.
+
+    To be run in a folder of ours: Python and uv take modules and settings from the one that they are run in, which
+    may be a stranger's repository.
+    """
     if find_spec("pip") is not None:
-        return (sys.executable, "-m", "pip")
+        return (sys.executable, "-P", "-m", "pip")
     bundled = find_spec("ensurepip")
     if bundled is not None and bundled.origin:
         for wheel in sorted(Path(bundled.origin).parent.glob("_bundled/pip-*.whl")):
@@ -139,7 +143,7 @@ def fetch_from_hub(source: HubSource, fetch: Fetch) -> None:
         return
     fetch.require_space(fetch.total - fetch.have())
     label = f"Hugging Face {source.repo}"
-    order = json.dumps({**hub_order(source, fetch.wanted), "part": str(fetch.part)})
+    order = json.dumps({**hub_order(source, fetch.wanted), "part": str(fetch.part.absolute())})
     fetch.progress(fetch.have(), fetch.total, label)
     status, output = _run_watched(
         [*fetch.means.hub_command, order], QUIET_HUB, fetch, fetch.have, label, base=0
@@ -245,7 +249,7 @@ def _download_wheel(
     # Only wheels: a source distribution would run its own code just to be looked at.
     options = ["--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--no-input", "--progress-bar", "off"]
     limits = ["--timeout", "15", "--retries", "1", "--disable-pip-version-check"]
-    command = [*pip, "download", *options, *limits, "--dest", str(wheels), requirement]
+    command = [*pip, "download", *options, *limits, "--dest", str(wheels.absolute()), requirement]
     base = fetch.have()
     fetch.progress(base, fetch.total, label)
 
@@ -254,7 +258,9 @@ def _download_wheel(
         return min(part_bytes, sum(_size(path) for path in fetch.work.rglob("*")))
 
     # pip unpacks in its temporary folder: that has to be on the same disk, which was checked for room.
-    status, output = _run_watched(command, {"TMPDIR": str(fetch.work)}, fetch, downloaded, label, base)
+    status, output = _run_watched(
+        command, {"TMPDIR": str(fetch.work.absolute())}, fetch, downloaded, label, base
+    )
     if status != 0:
         _raise_if_disk_full(output, fetch)
         if any(sign in output for sign in _NO_CONNECTION):
@@ -318,6 +324,7 @@ def _run_watched(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
+                cwd=fetch.part.parent,
                 env={**means.environment, **extra_environment},
                 start_new_session=True,
             )

@@ -11,7 +11,8 @@ import pytest
 from agent.app.carded import card_in_force, completed_profile
 from agent.app.serving import Serving, choose
 from agent.config.load import load_settings
-from agent.server.profile import ModelFile, Profile, Sampling
+from agent.server.model_file import ModelFile
+from agent.server.profile import Profile, Sampling
 from agent.server.record import Endpoint
 from tests.server.gguf_models import write_gguf
 

@@ -16,7 +16,8 @@ from agent.config.load import load_settings
 from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from agent.llm.protocol import ConstrainedProtocol
 from agent.resources import runtime_folder
-from agent.server.profile import ModelFile, Profile, Speculation
+from agent.server.model_file import ModelFile
+from agent.server.profile import Profile, Speculation
 from agent.server.record import Endpoint, Record
 from agent.server.slot_states import states_in
 from tests.fakes.slot_record import record_for

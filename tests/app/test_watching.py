@@ -13,7 +13,8 @@ from agent.config.model import Server, Settings
 from agent.core.events import Notice, StepFinished
 from agent.core.stats import StepStats
 from agent.server.caps import Capabilities
-from agent.server.profile import ModelFile, Profile, Speculation
+from agent.server.model_file import ModelFile
+from agent.server.profile import Profile, Speculation
 from agent.server.record import Endpoint
 
 OURS = Endpoint(

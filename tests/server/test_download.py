@@ -13,7 +13,7 @@ import pytest
 from agent.core.errors import ModelFileError
 from agent.server.download import FileStatus, locate, obtain, remove_files, status_of_file, verify
 from agent.server.locks import FileLock
-from agent.server.profile import ModelFile
+from agent.server.model_file import ModelFile
 from agent.server.sources import CancelledError, Means, find_pip
 from tests.server.conftest import FAKES
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.core.errors import ModelFileError
 from agent.server.download import obtain
-from agent.server.profile import ModelFile
+from agent.server.model_file import ModelFile
 from agent.server.sources import Means
 from tests.fakes.fake_hub import FakeHub, running_hub
 

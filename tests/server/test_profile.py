@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import UsageError
-from agent.server.profile import (
-    FileSource,
-    ModelCard,
-    Profile,
-    PypiSource,
-    Sampling,
-    Speculation,
-    Tools,
-    numbered,
-)
+from agent.server.model_file import FileSource, PypiSource, numbered
+from agent.server.profile import ModelCard, Profile, Sampling, Speculation, Tools
 from agent.server.profile_files import find_profile, list_profiles, load_profile
 from agent.server.profile_text import MEANINGS
 

@@ -23,7 +23,8 @@ from agent.server.fit_report import fit_report, shown_size
 from agent.server.gguf import read_model
 from agent.server.logs import classify, read_tail
 from agent.server.loopback import is_free
-from agent.server.profile import KINDS_WITH_A_MODEL, ModelFile, Profile
+from agent.server.model_file import ModelFile
+from agent.server.profile import KINDS_WITH_A_MODEL, Profile
 from agent.server.profile_files import list_profiles, load_profile
 from agent.server.record import read_record
 from agent.server.remote import describe

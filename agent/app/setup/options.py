@@ -18,7 +18,8 @@ from agent.server.engines import EngineFacts
 from agent.server.fingerprint import fingerprint
 from agent.server.fit_report import FitReport, fit_report
 from agent.server.install import Wish, Workplace, make_plan, release_for
-from agent.server.profile import DialectName, ModelFile, Profile
+from agent.server.model_file import ModelFile
+from agent.server.profile import DialectName, Profile
 from agent.server.toolchain import System
 
 _WISHES: dict[DialectName | None, Wish] = {

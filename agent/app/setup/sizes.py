@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from agent.server.profile import ModelFile, Profile
+from agent.server.model_file import ModelFile
+from agent.server.profile import Profile
 
 _PARAMETERS = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
 _BITS = {

@@ -8,7 +8,8 @@ from agent.app.doctor.carded import card, served_card
 from agent.app.doctor.finding import Finding, Outside, Patient
 from agent.config.load import load_settings
 from agent.server.hardware import Hardware
-from agent.server.profile import ModelFile, Profile
+from agent.server.model_file import ModelFile
+from agent.server.profile import Profile
 from tests.server.gguf_models import write_gguf
 
 

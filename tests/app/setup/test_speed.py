@@ -8,7 +8,8 @@ from agent.app.setup.sizes import size_of
 from agent.app.setup.speed import Speed, expected_speed
 from agent.bench.baseline import Baseline
 from agent.server.hardware import Gpu
-from agent.server.profile import ModelFile, Profile
+from agent.server.model_file import ModelFile
+from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
 from tests.app.setup.rig import gpu, hardware
 
