@@ -33,9 +33,9 @@ def osc52(text: str, environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Clipboard:
-    """`write` sends to the terminal, `run` starts a program with text on its input."""
+    """`write` sends to the terminal; None where nothing may be sent that is not text."""
 
-    write: Callable[[str], None]
+    write: Callable[[str], None] | None
     environment: Mapping[str, str]
     find: Callable[[str], str | None] = shutil.which
 
@@ -43,7 +43,7 @@ class Clipboard:
         """Copies by every way there is, and says how in a few words; empty when there is none."""
         is_remote = any(self.environment.get(name) for name in ("SSH_CONNECTION", "SSH_TTY"))
         done = "" if is_remote else self._by_program(text)
-        if len(text.encode("utf-8")) <= MOST_BYTES:
+        if self.write is not None and len(text.encode("utf-8")) <= MOST_BYTES:
             self.write(osc52(text, self.environment))
             return done or "by the terminal"
         return done

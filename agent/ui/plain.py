@@ -138,10 +138,8 @@ class PlainFront:
         elif looks_like_command(line.strip()):
             await run_line(self, line)
         elif line.startswith("!"):
-            run = await self.service(
-                "shell", command=line.lstrip("!").strip(), context=not line.startswith("!!")
-            )
-            self.say(as_text(getattr(run, "text", run)))
+            # Its events tell what it printed.
+            await self.service("shell", command=line.lstrip("!").strip(), context=not line.startswith("!!"))
         elif handle.facts.is_running:
             handle.steer(line)
             self.say("(reaches the model after its current tool)")
@@ -288,7 +286,7 @@ class PlainFront:
     def copy(self, text: str) -> str:
         from agent.ui.clipboard import Clipboard
 
-        return Clipboard(lambda _: None, os.environ).copy(text)
+        return Clipboard(None, os.environ).copy(text)
 
     def themes(self) -> list[str]:
         return []

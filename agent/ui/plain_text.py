@@ -4,6 +4,7 @@ import contextlib
 from typing import TextIO
 
 from agent.core.events import (
+    OWN_CALL,
     CheckFinished,
     CompactionFinished,
     CompactionStarted,
@@ -76,10 +77,10 @@ class PlainWriter:
             return f"* {event.tool} {arguments}"
         if isinstance(event, ToolFinished):
             lines = visible(event.text).strip().split("\n")
-            more = (
-                [f"  … {len(lines) - MOST_RESULT_LINES} more lines"] if len(lines) > MOST_RESULT_LINES else []
-            )
-            shown = [f"  {line}" for line in lines[:MOST_RESULT_LINES] if line]
+            # What a person asked for themselves is theirs to read; nothing here opens a result that is cut.
+            most = len(lines) if event.call_id.startswith(OWN_CALL) else MOST_RESULT_LINES
+            more = [f"  … {len(lines) - most} more lines"] if len(lines) > most else []
+            shown = [f"  {line}" for line in lines[:most] if line]
             return "\n".join([f"  {event.outcome} after {event.seconds:.1f} s", *shown, *more])
         if isinstance(event, CheckFinished):
             return f"check {'passed' if event.passed else 'failed'}: {one_line(event.command)}"

@@ -1,7 +1,9 @@
 """Line mode."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from agent.core.events import (
     ApprovalRequest,
@@ -94,6 +96,21 @@ async def test_a_command_is_run_and_an_unknown_one_is_said():
     text = await run(handle, "/diff\n/nonsense-x\n")
     assert "--- a" in text
     assert "there is no command" in text
+
+
+async def test_output_of_a_persons_own_command_is_there_once_and_whole():
+    output = "\n".join(f"row {number}" for number in range(30))
+
+    class Running(FakeHandle):
+        async def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
+            for call_id in ("user-1", "1"):
+                self.emit(ToolFinished(call_id=call_id, tool="shell", outcome="ok", text=output, seconds=0.0))
+            return await super().command(name, arguments)
+
+    text = await run(Running(services={"shell": output}), "!seq 30\n")
+    assert text.count("row 29") == 1
+    assert text.count("row 11\n") == 2
+    assert text.count("… 18 more lines") == 1
 
 
 async def test_a_prompt_of_the_command_line_comes_before_the_input():

@@ -46,6 +46,10 @@ def test_over_ssh_only_the_terminal_is_asked():
     assert len(sent) == 1
 
 
+def test_line_mode_copies_by_a_program_or_not_at_all():
+    assert Clipboard(None, {}, find=lambda _: None).copy("hello") == ""
+
+
 def test_the_bell_is_one_character():
     assert signal("bell", "done", {}) == "\a"
 

@@ -126,7 +126,7 @@ async def copy(host: Host, _argument: str) -> None:
     if how:
         host.tell(f"Copied the last reply ({len(host.last_reply):,} characters), {how}.")
     else:
-        host.tell("The terminal takes no text that long; /export writes the session to a file.", "warning")
+        host.tell("It cannot be copied from here; /export writes the session to a file.", "warning")
 
 
 async def plan(host: Host, _argument: str) -> None:
