@@ -214,10 +214,12 @@ def shielded(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(path: Path, option: str, environment: Mapping[str, str]) -> tuple[int, str]:
+    # In its own folder: ggml loads backends from the present one too (`ggml_backend_load_best` in
+    # ggml-backend-reg.cpp), which may be a stranger's repository.
     try:
         done = subprocess.run(
             [str(path), option], capture_output=True, env=dict(environment), timeout=_SECONDS, check=False,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, cwd=path.parent,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or f"it did not answer within {_SECONDS:.0f} s"

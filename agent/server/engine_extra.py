@@ -83,7 +83,7 @@ def command_for(place: Environment) -> list[str]:
             f"pipx install '{_DISTRIBUTION}[{_EXTRA}]', which gives this program an environment of its own",
         )
     if place.has_pip:
-        return [str(place.python), "-m", "pip", "install", "--no-input", requirement]
+        return [str(place.python), "-P", "-m", "pip", "install", "--no-input", requirement]
     if place.uv:
         return [place.uv, "pip", "install", "--python", str(place.python), requirement]
     raise UsageError(f"{place.python} has neither pip nor uv", f"{place.python} -m ensurepip")
@@ -113,7 +113,14 @@ def install_engine(
             errors.append(line.strip())
         on_line(line)
 
-    status = run_logged(command, log=log, environment=environment, on_line=look_at, cancelled=cancelled)
+    status = run_logged(
+        command,
+        log=log,
+        environment=environment,
+        on_line=look_at,
+        cancelled=cancelled,
+        folder=place.prefix,  # see `find_pip`
+    )
     if status != 0:
         reason = errors[0] if errors else f"it ended with status {status}"
         raise ServerError(f"the embedded engine could not be installed: {reason[:300]}", " ".join(command))

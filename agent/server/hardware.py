@@ -68,11 +68,15 @@ class Memory:
     available: int
 
 
-def run_program(arguments: Sequence[str], seconds: float) -> str | None:
-    """The output of a program, None when it is not there, fails or takes longer."""
+def run_program(arguments: Sequence[str], seconds: float, folder: Path | None = None) -> str | None:
+    """The output of a program, run in `folder`; None when it is not there, fails or takes longer."""
     try:
         process = subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
         )
     except OSError:
         return None

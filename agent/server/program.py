@@ -30,12 +30,14 @@ def run_logged(
     environment: Mapping[str, str],
     on_line: Callable[[str], None],
     cancelled: Callable[[], bool] = lambda: False,
+    folder: Path | None = None,
 ) -> int:
     """Runs `command` to its end.
 
     Args:
         log: gets everything that is printed, on stdout and stderr.
         on_line: called with each line; a carriage return ends one too.
+        folder: where it runs, by default the present folder.
 
     Returns:
         The exit status, negative for a signal.
@@ -49,6 +51,7 @@ def run_logged(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        cwd=folder,
         env=dict(environment),
         start_new_session=True,
     )

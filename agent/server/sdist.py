@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import ssl
+import sys
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -155,9 +156,8 @@ class _UnusableError(Exception):
 def _pip_settings() -> dict[str, str]:
     """What `pip config list` shows, later ones first in force: environment over user over system."""
     pip = find_pip()
-    output = (
-        run_program([*pip, "--disable-pip-version-check", "config", "list"], _PIP_SECONDS) if pip else None
-    )
+    question = [*(pip or ()), "--disable-pip-version-check", "config", "list"]
+    output = run_program(question, _PIP_SECONDS, Path(sys.prefix)) if pip else None
     settings: dict[str, str] = {}
     lines = (output or "").splitlines()
     for section in ("global", "install", "download", ":env:"):

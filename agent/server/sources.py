@@ -59,8 +59,8 @@ class CancelledError(Exception):
 def find_pip() -> tuple[str, ...] | None:
     """A command that runs pip: this interpreter's own, the one Python carries for bootstrapping, or uv's.
 
-    To be run in a folder of ours: Python and uv take modules and settings from the one that they are run in, which
-    may be a stranger's repository.
+    To be run in a folder of ours: Python and uv take modules and settings from the present one, which may
+    be a stranger's repository.
     """
     if find_spec("pip") is not None:
         return (sys.executable, "-P", "-m", "pip")

@@ -156,6 +156,7 @@ def binary(tmp_path: Path) -> Path:
         "import os, sys\n"
         "seen = sys.argv[1] + str('LLAMA_ARG_CTX_SIZE' in os.environ)\n"
         f"open({str(tmp_path / 'runs')!r}, 'a').write(seen)\n"
+        "open('asked-here', 'w').close()\n"
         "if sys.argv[1] == '--help':\n"
         "    print('ggml_cuda_init: found 1 device', file=sys.stderr)\n"
         f"    print(open({str(tmp_path / 'help.txt')!r}).read())\n"
@@ -175,6 +176,12 @@ def test_binary_is_asked_with_a_clean_environment(binary: Path, tmp_path: Path):
     assert (found.dialect, found.version) == ("llama.cpp", "0.6.0-dev (build 11434)")
     assert found.source == str(binary)
     assert runs(binary) == "--helpFalse--versionFalse"
+
+
+def test_binary_is_asked_in_its_own_folder(binary: Path):
+    # One with backends as libraries loads those of the folder that it is started in.
+    read_capabilities(binary, environment=os.environ)
+    assert (binary.parent / "asked-here").exists()
 
 
 def test_unchanged_binary_is_not_run_again(binary: Path, tmp_path: Path):

@@ -34,7 +34,7 @@ def fake_python(tmp_path: Path, script: str) -> Path:
 
 def test_pip_of_this_environment_is_used(tmp_path: Path):
     command = command_for(place(tmp_path))
-    assert command == [str(tmp_path / "python"), "-m", "pip", "install", "--no-input", "xllamacpp>=1"]
+    assert command == [str(tmp_path / "python"), "-P", "-m", "pip", "install", "--no-input", "xllamacpp>=1"]
 
 
 def test_without_pip_uv_installs_into_this_environment(tmp_path: Path):
