@@ -47,6 +47,7 @@ ALSO = {
     "agent.cli.profile": ("agent.server",),
     "agent.cli.mcp": ("agent.mcp",),
     "agent.cli.session": ("agent.session",),
+    "agent.cli.session_list": ("agent.session",),
     "agent.cli.skills": ("agent.skills",),
     "agent.cli.undo": ("agent.session",),
 }

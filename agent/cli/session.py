@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+SHOWN = 20
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,14 +24,25 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(func=list_sessions, directory=None)
+    parser.set_defaults(func=list_sessions, directory=None, limit=None, all=False, json=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     folder = argparse.ArgumentParser(add_help=False)
     folder.add_argument(
         "-C", "--directory", metavar="DIR", type=Path, help="the folder that the runs worked in"
     )
 
-    listing = actions.add_parser("list", parents=[folder], help="newest first: id, result, files, task")
+    listing = actions.add_parser(
+        "list",
+        parents=[folder],
+        help="newest first: id, age, result, number of changed files, task",
+        description="Lists the runs and conversations of a folder, newest first. A terminal shows columns, "
+        f"the age and the newest {SHOWN}; anything else gets all of them, a line each without a head: id, "
+        "start in UTC, result, number of changed files and task, with tabs between.",
+    )
+    how_many = listing.add_mutually_exclusive_group()
+    how_many.add_argument("-n", "--limit", metavar="N", type=int, help="only the newest N")
+    how_many.add_argument("--all", action="store_true", help=f"all of them in a terminal too, not {SHOWN}")
+    listing.add_argument("--json", action="store_true", help="a JSON array on stdout, with all that is known")
     listing.set_defaults(func=list_sessions)
 
     show = actions.add_parser("show", parents=[folder], help="print what happened in a session")
@@ -106,20 +118,33 @@ def _add_export(
 
 
 def list_sessions(arguments: argparse.Namespace) -> int:
-    """Prints one line for each session, newest first."""
+    """Prints one line for each session, newest first. Raises UsageError for a limit that is none."""
+    import json
+    from datetime import UTC, datetime
+
+    from agent.cli.session_list import as_data, as_table, as_tabs
+    from agent.cli.wrapping import terminal_width
+    from agent.core.errors import UsageError
     from agent.resources import state_folder
     from agent.session.catalogue import session_folders, summarise
-    from agent.session.readable import excerpt
 
+    if arguments.limit is not None and arguments.limit < 1:
+        raise UsageError(f"--limit takes a number from 1 on, not {arguments.limit}")
     state = state_folder()
     workspace = workspace_of(state, arguments.directory)
     folders = session_folders(state, workspace)
-    for summary in map(summarise, folders):
-        result = excerpt(summary.result.replace("_", " "), 14)
-        files = f"{len(summary.files)} file{'s' if len(summary.files) != 1 else ''}"
-        print(f"{summary.id}  {result:<14}  {files:>8}  {excerpt(summary.task, 80)}")
+    width = 0 if arguments.json else terminal_width(sys.stdout)
+    most = arguments.limit or (SHOWN if width and not arguments.all else len(folders))
+    found = [summarise(folder) for folder in folders[:most]]
+    if arguments.json:
+        print(json.dumps([as_data(one) for one in found], indent=2))
+        return 0
+    for line in as_table(found, width, datetime.now(UTC)) if width and found else as_tabs(found):
+        print(line)
     if not folders:
         print(f"no sessions in {workspace}", file=sys.stderr)
+    elif width and len(found) < len(folders):
+        print(f"… {len(folders) - len(found)} older; --all shows them", file=sys.stderr)
     return 0
 
 

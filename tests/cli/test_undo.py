@@ -2,12 +2,15 @@
 
 import argparse
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agent.cli import session, undo
+from agent.cli.session_list import age, as_table
 from agent.core.errors import AgentError, UsageError
+from agent.session.catalogue import SessionSummary
 from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore
 
@@ -123,15 +126,43 @@ def test_nothing_to_undo_and_an_unknown_session_are_usage_errors(workspace: Path
         agent("undo", "-C", "nowhere")
 
 
-def test_sessions_are_listed_newest_first(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_get_the_sessions_newest_first_with_tabs_between_or_as_json(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = record_run(workspace, "first task\x1b[2J", {"a.py": "new\n"})
     second = record_run(workspace, "second task", {})
     assert agent("session", "list") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == [
-        f"{second}  step limit       0 files  second task",
-        f"{first}  step limit        1 file  first task\\x1b[2J",
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [(row[0], *row[2:]) for row in rows] == [
+        (second, "step limit", "0", "second task"),
+        (first, "step limit", "1", "first task\\x1b[2J"),
     ]
+    assert agent("session", "list", "--json", "--limit", "1") == 0
+    [newest] = json.loads(capsys.readouterr().out)
+    assert (newest["id"], newest["started"], newest["result"]) == (second, rows[0][1], "step_limit")
+    with pytest.raises(UsageError, match="from 1 on"):
+        agent("session", "list", "-n", "0")
+
+
+def test_a_person_sees_how_long_ago_a_session_was_in_rows_that_fit() -> None:
+    now = datetime(2026, 5, 31, 12, tzinfo=UTC)
+    starts = ["2026-05-31T11:59:30+00:00", "2026-05-31T11:15:00+00:00", "2026-05-29T11:00:00+00:00"]
+    starts += ["2026-01-02T03:04:05+00:00", "2099-01-01T00:00:00+00:00", "long ago"]
+    assert [age(start, now) for start in starts] == ["now", "45 min", "2 d", "2026-01-02", "2099-01-01", ""]
+    one = SessionSummary(
+        id="20260531-111500-000-abcdef",
+        folder=Path("x"),
+        kind="run",
+        started=starts[1],
+        task="do it " * 40,
+        profile="",
+        result="step_limit",
+        files=("a", "b"),
+    )
+    head, row = as_table([one], 80, now)
+    assert head.split() == ["ID", "AGE", "RESULT", "FILES", "TASK"]
+    assert row.startswith("20260531-111500-000-abcdef  45 min  step limit  2      do it do it")
+    assert len(row) <= 80
 
 
 def test_a_session_is_shown_readable_without_terminal_tricks(
