@@ -1,7 +1,8 @@
 """An application with a played session behind it, and a plain list as its conversation."""
 
+import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from agent.ui.conversation.view import ConversationView
 from agent.ui.options import Opening, UiOptions
 from agent.ui.widgets.approval import ApprovalPanel
 from tests.fakes.fake_handle import FakeHandle
+from tests.patience import PATIENCE_SECONDS
 
 SIZES = ((80, 24), (120, 40), (200, 60))
 
@@ -114,11 +116,17 @@ class RealRig(Rig):
 
 async def settle(pilot: Pilot[Any], rig: Rig) -> None:
     """Waits until the session is open and nothing is left to do."""
-    for _ in range(200):
-        await pilot.pause()
-        if rig.app.facts is not None:
-            break
+    await until(pilot, lambda: rig.app.facts is not None)
     await rest(pilot)
+
+
+async def until(pilot: Pilot[Any], is_met: Callable[[], object]) -> None:
+    """Waits for what a worker or another thread brings about, or something that waits for the person."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            await pilot.pause()
+            if is_met():
+                return
 
 
 async def rest(pilot: Pilot[Any]) -> None:

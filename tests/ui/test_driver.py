@@ -21,7 +21,7 @@ from textual.message import Message
 from agent.ui.app import AgentApp
 from agent.ui.driver import LastingDriver, UntilItIsGone, WakingEvent
 from agent.ui.options import UiOptions
-from tests.ui.rig import Rig
+from tests.ui.rig import Rig, until
 
 
 class Gone(io.StringIO):
@@ -59,10 +59,7 @@ async def test_a_fault_while_the_session_opens_is_told_in_one_line():
 
     rig.app.options = UiOptions(workspace=rig.app.options.workspace, open_session=broken)
     async with rig.app.run_test() as pilot:
-        for _ in range(100):
-            await pilot.pause()
-            if rig.lines:
-                break
+        await until(pilot, lambda: rig.lines)
         assert rig.lines == ["that did not work: KeyError: 'oops'"]
         assert rig.app.desk is not None
         assert rig.app.desk.live.has_failed
@@ -128,11 +125,11 @@ class Sized(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes: list[tuple[int, int]] = []
+        self.sizes: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
 
     async def _post_message(self, message: Message) -> bool:
         assert isinstance(message, Resize)
-        self.sizes.append((message.size.width, message.size.height))
+        self.sizes.put_nowait((message.size.width, message.size.height))
         return True
 
 
@@ -159,13 +156,12 @@ async def test_a_size_that_comes_while_the_one_before_is_looked_at_is_told_last(
         driver.start_application_mode()
         try:
             signal.raise_signal(signal.SIGWINCH)
-            async with asyncio.timeout(30):
-                while len(app.sizes) < 3:
-                    await asyncio.sleep(0)
+            async with asyncio.timeout(60):
+                sizes = [await app.sizes.get() for _ in range(3)]
         finally:
             driver.stop_application_mode()
             driver.close()
-    assert app.sizes == [(80, 24), (20, 5), (120, 36)]
+    assert sizes == [(80, 24), (20, 5), (120, 36)]
 
 
 async def test_a_frame_is_written_in_one_piece_with_its_marks():

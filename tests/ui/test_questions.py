@@ -10,7 +10,7 @@ from agent.core.events import QuestionAsked, QuestionSettled
 from agent.core.questions import QuestionField, parsed
 from agent.ui.plain_form import PlainForms
 from agent.ui.screens.question import QuestionScreen
-from tests.ui.rig import Rig, settle
+from tests.ui.rig import Rig, settle, until
 
 NAME = QuestionField(name="name", kind="text", title="Your name", required=True, default="Ada")
 AGE = QuestionField(name="age", kind="integer", title="Age")
@@ -24,20 +24,15 @@ SIGN = QuestionAsked(question_id="q2", source="forge", text="Sign", url="https:/
 
 async def until_asked(pilot: Pilot[Any], rig: Rig, question: QuestionAsked) -> QuestionScreen:
     rig.handle.emit(question)
-    for _ in range(500):
-        await pilot.pause()
-        screen = rig.app.screen
-        if isinstance(screen, QuestionScreen) and screen.query("#question-scroll"):
-            return screen
-    raise AssertionError("the form never came")
+    await until(pilot, lambda: isinstance(rig.app.screen, QuestionScreen))
+    screen = rig.app.screen
+    assert isinstance(screen, QuestionScreen)
+    await until(pilot, lambda: screen.query("#question-scroll"))
+    return screen
 
 
 async def until_gone(pilot: Pilot[Any], rig: Rig) -> None:
-    for _ in range(500):
-        await pilot.pause()
-        if len(rig.app.screen_stack) == 1 and rig.handle.commands:
-            return
-    raise AssertionError("the form stays")
+    await until(pilot, lambda: len(rig.app.screen_stack) == 1 and rig.handle.commands)
 
 
 def rig_that_replies() -> Rig:
@@ -91,10 +86,7 @@ async def test_a_question_that_is_taken_back_closes_its_form():
         await settle(pilot, rig)
         await until_asked(pilot, rig, FORM)
         rig.handle.emit(QuestionSettled(question_id="q1", outcome="withdrawn"))
-        for _ in range(500):
-            await pilot.pause()
-            if len(rig.app.screen_stack) == 1:
-                break
+        await until(pilot, lambda: len(rig.app.screen_stack) == 1)
         assert len(rig.app.screen_stack) == 1
         assert not rig.handle.commands
 

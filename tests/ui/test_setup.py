@@ -14,7 +14,7 @@ from agent.ui.options import Headway, Missing, Opening, Progress
 from agent.ui.screens.picker import PickerScreen
 from agent.ui.widgets.setup import SetupPanel
 from tests.fakes.fake_handle import FakeHandle
-from tests.ui.rig import SIZES, Rig, settle, type_text
+from tests.ui.rig import SIZES, Rig, settle, type_text, until
 
 MODEL = Missing(
     what="Model file small.gguf", remedy="goes into /models", download_bytes=98_362_432, can_fetch=True
@@ -74,21 +74,14 @@ class FakeSetup:
 
 async def shown(pilot: Pilot[Any], rig: Rig) -> SetupPanel:
     """The panel, after the time in which it does not yet listen to Enter."""
-    for _ in range(200):
-        await pilot.pause()
-        if panels := list(rig.app.main.query(SetupPanel)):
-            await pilot.pause()
-            rig.clock.now += 1
-            return panels[0]
-    raise AssertionError("the panel was not shown")
+    await until(pilot, lambda: rig.app.main.query(SetupPanel))
+    await pilot.pause()
+    rig.clock.now += 1
+    return rig.app.main.query_one(SetupPanel)
 
 
-async def until(pilot: Pilot[Any], words: str, panel: SetupPanel) -> None:
-    for _ in range(200):
-        await pilot.pause()
-        if words in text_of(panel):
-            return
-    raise AssertionError(f"{words!r} is not in\n{text_of(panel)}")
+async def says(pilot: Pilot[Any], words: str, panel: SetupPanel) -> None:
+    await until(pilot, lambda: words in text_of(panel))
 
 
 def text_of(panel: SetupPanel) -> str:
@@ -143,7 +136,7 @@ async def test_a_download_that_fails_can_be_tried_again():
     async with rig.app.run_test() as pilot:
         panel = await shown(pilot, rig)
         await pilot.press("enter")
-        await until(pilot, "no connection", panel)
+        await says(pilot, "no connection", panel)
         await pilot.press("enter")
         await settle(pilot, rig)
         assert setup.fetched == [""]
@@ -155,9 +148,9 @@ async def test_escape_stops_a_download_and_enter_goes_on_with_it():
     async with rig.app.run_test() as pilot:
         panel = await shown(pilot, rig)
         await pilot.press("enter")
-        await until(pilot, "50.0 MB of 100 MB, 50 %", panel)
+        await says(pilot, "50.0 MB of 100 MB, 50 %", panel)
         await pilot.press("escape")
-        await until(pilot, "Stopped; what is there is kept.", panel)
+        await says(pilot, "Stopped; what is there is kept.", panel)
         assert (setup.begun, setup.stopped, rig.openings) == (1, 1, [])
         setup.is_slow = False
         await pilot.press("enter")
@@ -183,10 +176,10 @@ async def test_what_is_sent_meanwhile_waits_for_the_session():
         await type_text(pilot, "more")
         assert (setup.begun, rig.app.prompt.text) == (0, "more")
         await pilot.press("ctrl+c", "enter")
-        await until(pilot, "50 %", panel)
+        await says(pilot, "50 %", panel)
         await type_text(pilot, "rest")
         await pilot.press("escape")
-        await until(pilot, "Stopped", panel)
+        await says(pilot, "Stopped", panel)
         await leave(pilot, rig)
         assert (rig.handle.prompts, rig.app.prompt.text) == (["quit it"], "rest")
 
@@ -198,7 +191,7 @@ async def test_what_only_the_person_can_do_is_shown_alone_and_looked_for_on_ente
         panel = await shown(pilot, rig)
         assert "uv tool install 'dflash-agent[embedded]'" in text_of(panel)
         await pilot.press("enter")
-        await until(pilot, "This is still missing.", panel)
+        await says(pilot, "This is still missing.", panel)
         setup.items = []
         await pilot.press("enter")
         await settle(pilot, rig)
@@ -211,7 +204,7 @@ async def test_a_command_that_opens_another_session_takes_the_panel_away():
     async with rig.app.run_test() as pilot:
         panel = await shown(pilot, rig)
         await pilot.press("enter")
-        await until(pilot, "50 %", panel)
+        await says(pilot, "50 %", panel)
         setup.items = []
         await type_text(pilot, "/new ")
         await pilot.press("enter")
@@ -230,10 +223,7 @@ async def test_a_new_session_offers_again_what_is_still_missing():
         await shown(pilot, rig)
         assert len(rig.openings) == 1
         await pilot.press("escape")
-        for _ in range(200):
-            await pilot.pause()
-            if len(rig.openings) == 2:
-                break
+        await until(pilot, lambda: len(rig.openings) == 2)
         await settle(pilot, rig)
         assert len(rig.openings) == 2
 
@@ -244,7 +234,7 @@ async def test_the_input_field_and_the_keys_stay_in_sight_however_much_is_missin
     async with rig.app.run_test(size=size) as pilot:
         panel = await shown(pilot, rig)
         await pilot.press("enter")
-        await until(pilot, "50 %", panel)
+        await says(pilot, "50 %", panel)
         await type_text(pilot, "one\ntwo\nthree\nfour")
         await pilot.pause()
         for name in ("#prompt", "#setup-keys", "#setup-progress", "#setup-heading", "#status"):
@@ -252,7 +242,7 @@ async def test_the_input_field_and_the_keys_stay_in_sight_however_much_is_missin
             assert part.region.height, name
             assert rig.app.main.region.contains_region(part.region), name
         await pilot.press("escape", "ctrl+c")
-        await until(pilot, "Stopped", panel)
+        await says(pilot, "Stopped", panel)
         await leave(pilot, rig)
 
 
@@ -262,7 +252,7 @@ async def test_quitting_stops_a_download():
     async with rig.app.run_test() as pilot:
         panel = await shown(pilot, rig)
         await pilot.press("enter")
-        await until(pilot, "50 %", panel)
+        await says(pilot, "50 %", panel)
         await pilot.press("ctrl+d")
     assert setup.stopped == 1
 
@@ -291,10 +281,7 @@ async def ask_for_big(pilot: Pilot[Any], rig: Rig) -> SetupPanel:
     """Agrees to go over to another profile, whose model is not there."""
     await settle(pilot, rig)
     rig.app.submit("/model big", "now")
-    for _ in range(200):
-        await pilot.pause()
-        if isinstance(rig.app.screen, PickerScreen):
-            break
+    await until(pilot, lambda: isinstance(rig.app.screen, PickerScreen))
     await pilot.press("enter")
     return await shown(pilot, rig)
 
