@@ -3,11 +3,19 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from agent.app.lone_command import Printing, nothing_is_run, outputs_of
 from agent.app.skill_shelf import from_the_repository
 from agent.config.trust import TrustStore
 from agent.core.errors import UsageError
 from agent.core.outside_text import one_line
-from agent.skills.commands import PROJECT_FOLDERS, CustomCommand, command_folders, expand, find_commands
+from agent.skills.commands import (
+    PROJECT_FOLDERS,
+    CustomCommand,
+    command_folders,
+    expand,
+    find_commands,
+    printed_in,
+)
 
 _LONGEST_SHOWN = 2000
 
@@ -30,10 +38,14 @@ def trust_in(environment: Mapping[str, str]) -> Callable[[CustomCommand], bool]:
     return is_trusted
 
 
-def worded(command: CustomCommand, arguments: str) -> str:
-    """The message that a command stands for; one that is not trusted stays the words of the repository."""
+async def worded(command: CustomCommand, arguments: str, printing: Printing = nothing_is_run) -> str:
+    """The message that a command stands for, with what the commands in it print.
+
+    One that is not trusted stays the words of the repository, and nothing in it is run.
+    """
     if command.trusted:
-        return expand(command.body, arguments)
+        outputs = await outputs_of(printed_in(command.body, arguments), printing)
+        return expand(command.body, arguments, outputs)
     # What the person typed is theirs, so it stands outside of the fence, too.
     wish = f"\n\n{arguments.strip()}" if arguments.strip() else ""
     said = from_the_repository(expand(command.body, arguments))

@@ -15,7 +15,7 @@ from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
 from agent.app.outlined import offers_outline
-from agent.app.slash import spelled_out
+from agent.app.task_words import TaskWording
 from agent.app.tool_pictures import shown_to
 from agent.app.warm import Head, head_of
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
@@ -36,7 +36,7 @@ from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
 from agent.permissions.gate import decide
-from agent.permissions.rules import Rule, parse_rules
+from agent.permissions.rules import parse_rules
 from agent.permissions.unreadable import unreadable_places
 from agent.resources import cache_folder, config_folder, state_folder
 from agent.sandbox.commands import Sandbox
@@ -115,18 +115,15 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
 async def _opened_with(
     kit: "_Kit", task: Task, setting: Setting, emit: Callable[[Event], None]
 ) -> OpenConversation:
-    granted: list[Rule] = []
-    kit.extensions.shelf.grant = granted.extend
+    gate = await _gate_for(task, setting, kit)
+    context = replace(_tool_context(setting, kit), may_read=gate.may_read)
     # What the task is about stands in its own words, not in those of a skill.
-    worded = replace(task, text=await spelled_out(task.text, kit.extensions, kit.mcp))
-    gate = _gate(task, setting)
-    kit.sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
+    words = await _wording(kit, gate, context, setting.cancel, emit).of(task.text)
     verifier = _check(task, setting, kit)
     baseline, briefing = await asyncio.gather(_baseline(verifier, emit), _briefing(task, setting, gate))
     shown = tuple(setting.workspace / file.path for file in briefing.files)
     for path in shown:
         setting.ledger.record(path)
-    await _complete_gate(gate, kit, setting, granted)
     opening = await kit.extensions.opening(
         task.text, context_tokens=setting.endpoint.context_tokens, listing=briefing.listing
     )
@@ -137,7 +134,7 @@ async def _opened_with(
         card=setting.profile.model_card,
         tools=kit.tools,
         gate=gate,
-        context=replace(_tool_context(setting, kit), may_read=gate.may_read),
+        context=context,
         ledger=setting.ledger,
         model=_model_of_a_run(setting, protocol, kit),
         verifier=verifier,
@@ -148,10 +145,12 @@ async def _opened_with(
         extensions=kit.extensions,
         goes_on=setting.goes_on,
         log=setting.log,
-        tools_of_skill=frozenset(rule.tool for rule in granted),
+        tools_of_skill=frozenset(rule.tool for rule in words.rules),
+        has_looked=words.has_printed,
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
-    return _worded_for(bench, kit, protocol, opening, briefing, briefing.message(worded, baseline))
+    message = briefing.message(replace(task, text=words.text), baseline)
+    return _worded_for(bench, kit, protocol, opening, briefing, message)
 
 
 def _model_of_a_run(setting: Setting, protocol: ToolProtocol, kit: "_Kit") -> ChatModel:
@@ -237,13 +236,29 @@ async def _briefing(task: Task, setting: Setting, gate: RuleGate) -> Briefing:
     )
 
 
-async def _complete_gate(gate: RuleGate, kit: _Kit, setting: Setting, granted: Sequence[Rule]) -> None:
-    """Adds what the sandbox and the extensions allow. `granted` is what a skill of the task's own brought."""
+def _wording(
+    kit: _Kit, gate: RuleGate, context: ToolContext, cancel: asyncio.Event, emit: Callable[[Event], None]
+) -> TaskWording:
+    return TaskWording(
+        extensions=kit.extensions,
+        mcp=kit.mcp,
+        shell=next(tool for tool in kit.tools if tool.name == kit.shell.name),
+        gate=gate,
+        context=context,
+        cancel=cancel,
+        emit=emit,
+    )
+
+
+async def _gate_for(task: Task, setting: Setting, kit: _Kit) -> RuleGate:
+    """With what the sandbox and the extensions allow."""
+    gate = _gate(task, setting)
+    kit.sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
     gate.confined = setting.settings.sandbox.auto_allow and await kit.sandbox.in_force()
     gate.rules += tool_rules(kit.extensions.shelf) + kit.mcp.rules + subagent_rules(kit.has_subagents)
     kit.extensions.shelf.grant = gate.grant
     kit.extensions.shelf.is_swayed = gate.has_read
-    gate.grant(tuple(granted))
+    return gate
 
 
 def tools_for(

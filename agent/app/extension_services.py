@@ -18,6 +18,7 @@ from typing import Any
 
 from agent.app.command_trust import worded
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
+from agent.app.lone_command import Printing
 from agent.app.skill_shelf import trusted_names
 from agent.core.errors import UsageError
 from agent.core.outside_text import one_line
@@ -47,9 +48,13 @@ class CommandRow:
 
 @dataclass(frozen=True, slots=True)
 class ExtensionServices:
-    """Each method is one service. Files are read anew each time, so that a person can edit them meanwhile."""
+    """Each method is one service. Files are read anew each time, so that a person can edit them meanwhile.
+
+    `printing` runs the commands that skills and custom commands of the person's have in their texts.
+    """
 
     extensions: Extensions
+    printing: Printing
 
     async def skills(self, _: Mapping[str, Any]) -> list[SkillRow]:
         return await asyncio.to_thread(self._skill_rows)
@@ -57,7 +62,7 @@ class ExtensionServices:
     async def skill(self, arguments: Mapping[str, Any]) -> str:
         name, rest = _name(arguments), _rest(arguments)
         # Not in a thread: what the skill is allowed and says of itself goes to the session.
-        return self.extensions.shelf.by_hand(name, rest)
+        return await self.extensions.shelf.by_hand(name, rest, self.printing)
 
     async def commands(self, _: Mapping[str, Any]) -> list[CommandRow]:
         return await asyncio.to_thread(self._command_rows)
@@ -76,10 +81,10 @@ class ExtensionServices:
                     f"the command /{name} is sent as words of this repository and not as yours; "
                     "`agent trust` shows it and changes that"
                 )
-            return worded(command, rest)
+            return await worded(command, rest, self.printing)
         if not is_skill:
             raise UsageError(f"there is no command /{one_line(name, 60)}", "/help lists them")
-        return self.extensions.shelf.by_hand(name, rest)
+        return await self.extensions.shelf.by_hand(name, rest, self.printing)
 
     async def init(self, _: Mapping[str, Any]) -> str:
         return files("agent").joinpath("prompts/init.md").read_text("utf-8").strip()

@@ -1,21 +1,18 @@
 """A person's own command in a session: nobody has to allow it, and the model is told about it if wanted."""
 
 import asyncio
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.app.live import LiveSession
-from agent.core.cancel import closing
+from agent.app.lone_command import LoneCommand, run_alone
 from agent.core.confinement import Unconfined
-from agent.core.events import OWN_CALL, ToolFinished, ToolOutcome, UserMessageAdded
-from agent.core.executor import GateDecision, ToolExecutor
-from agent.core.messages import ToolCall, ToolMessage, UserMessage
+from agent.core.events import ToolOutcome, UserMessageAdded
+from agent.core.executor import Gate, GateDecision
+from agent.core.messages import UserMessage
 from agent.core.outside_text import fenced
-from agent.core.tool import Tool
-
-_MOST_CHARACTERS = 16_000
+from agent.core.tool import Tool, ToolContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,35 +33,35 @@ class _OwnerGate:
 
 
 async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -> ShellRun:
-    """Runs a command with the events of a tool call; ids begin with `user-`. `cancel` of the session ends it.
+    """Runs a command that the person typed. `cancel` of the session ends it.
 
     Its output reaches the model with the next request if `in_context`.
     """
-    executor = ToolExecutor(
-        (live.shell,),
-        gate=_OwnerGate(),
-        context=replace(live.gate.context, environment=live.environment(), confinement=Unconfined()),
-        result_limit=lambda: _MOST_CHARACTERS,
-    )
-    call_id = f"{OWN_CALL}{uuid.uuid4().hex[:12]}"
-    call = ToolCall(call_id, live.shell.name, {"command": command}, "")
-    stop = asyncio.Event()
-    live.commands.add(stop)
-    run = ShellRun(call_id=call_id, outcome="cancelled", text="", in_context=in_context)
-    try:
-        async with closing(executor.execute(call, stop)) as items:
-            async for item in items:
-                if isinstance(item, ToolMessage | UserMessage):
-                    continue
-                live.emit(item)
-                if isinstance(item, ToolFinished):
-                    run = replace(run, outcome=item.outcome, text=item.text)
-    finally:
-        live.commands.discard(stop)
+    context = replace(live.gate.context, environment=live.environment(), confinement=Unconfined())
+    ran = await _run(live, live.shell, command, _OwnerGate(), context)
     live.glance.refresh()
     if in_context:
-        _tell(live, f"I ran `{command}` myself:\n{fenced(run.text)}")
-    return run
+        _tell(live, f"I ran `{command}` myself:\n{fenced(ran.text)}")
+    return ShellRun(call_id=ran.call_id, outcome=ran.outcome, text=ran.text, in_context=in_context)
+
+
+async def print_for_skill(live: LiveSession, command: str) -> str | None:
+    """Runs a command that a skill or custom command of the person's names; what it printed, see `Printing`.
+
+    The rules hold as for the model: nobody looks at each line of a skill before they use it.
+    """
+    shell = next(tool for tool in live.tools if tool.name == live.shell.name)
+    ran = await _run(live, shell, command, live.gate, live.gate.context)
+    return ran.text if ran.outcome in ("ok", "error") else None
+
+
+async def _run(live: LiveSession, shell: Tool, command: str, gate: Gate, context: ToolContext) -> LoneCommand:
+    stop = asyncio.Event()
+    live.commands.add(stop)
+    try:
+        return await run_alone(shell, command, gate=gate, context=context, emit=live.emit, stop=stop)
+    finally:
+        live.commands.discard(stop)
 
 
 def _tell(live: LiveSession, text: str) -> None:

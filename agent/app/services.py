@@ -32,6 +32,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.app.accounts import ContextReport, account_for
@@ -42,7 +43,7 @@ from agent.app.live import LiveSession
 from agent.app.mcp_offers import McpOffers
 from agent.app.mcp_services import McpServices
 from agent.app.permission_services import PermissionServices
-from agent.app.person_shell import ShellRun, run_for_person
+from agent.app.person_shell import ShellRun, print_for_skill, run_for_person
 from agent.app.picture_services import PictureServices
 from agent.app.rewinding import RewindPoint, RewindResult, rewind, rewind_points
 from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, profile_names, start_server
@@ -73,7 +74,7 @@ class SessionServices:
     def __init__(self, live: LiveSession) -> None:
         self._live = live
         self._running: set[asyncio.Task[Any]] = set()
-        extensions = ExtensionServices(live.extensions)
+        extensions = ExtensionServices(live.extensions, partial(print_for_skill, live))
         offers = McpOffers(live.mcp, extensions)
         permissions = PermissionServices(live.gate, live.gate.rules)
         mcp = McpServices(live.mcp, lambda: live.turns.prefill_rate(live.keeper.serving.profile.name))

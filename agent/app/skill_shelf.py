@@ -1,10 +1,12 @@
 """The skills of one session: which there are, what using one gives, and what it is allowed for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+from agent.app.lone_command import Printing, nothing_is_run, outputs_of
 from agent.config.trust import TrustStore
 from agent.core.errors import UsageError
 from agent.core.outside_text import fenced, one_line
@@ -14,6 +16,7 @@ from agent.skills.catalogue import catalogue
 from agent.skills.discover import Found
 from agent.skills.files import files_of, read_file
 from agent.skills.parse import Skill, SkillError, body_of
+from agent.skills.printed import commands_in, with_outputs
 from agent.skills.rules import as_rule
 
 SKILL_TOOL = "skill"
@@ -74,30 +77,36 @@ class SkillShelf:
         if name == LIST_NAME and self.found.get(LIST_NAME) is None:
             return self._list()
         skill = _named(name, self.found)
-        text = self._text(skill, self.trusted, file)
+        text = self._text(skill, file)
         if not file:
             self._allow_by_model(skill)
         self._has_shown_strangers |= skill.name not in self.trusted
         return text
 
-    def by_hand(self, name: str, arguments: str = "") -> str:
-        """The message for a skill that the person chose. Reads files. Raises UsageError."""
+    async def by_hand(self, name: str, arguments: str = "", printing: Printing = nothing_is_run) -> str:
+        """The message for a skill that the person chose, with what its commands print. Reads files.
+
+        Those of a skill that is not trusted are only shown. Raises UsageError.
+        """
         found, trusted = self.look_again()
         skill = _named(name, found)
-        text = self._text(skill, trusted)
+        body = _body_of(skill)
         self._allow(skill, trusted)
+        if skill.name in trusted:
+            body = with_outputs(body, await outputs_of(commands_in(body), printing))
+        text = self._shown(skill, trusted, body)
         wish = f"\n\n{arguments.strip()}" if arguments.strip() else ""
         return f"Use the skill {name}.\n\n{text}{wish}"
 
-    def _text(self, skill: Skill, trusted: frozenset[str], file: str = "") -> str:
-        fence = from_the_repository if skill.name not in trusted else str
-        try:
-            if file and file != skill.file.name:
-                return fence(read_file(skill, file))
-            body = body_of(skill)
-        except SkillError as error:
-            raise UsageError(f"The skill {skill.name} cannot be used: {error}.") from None
-        return fence(f"{body.strip() or skill.description}{_around(skill)}")
+    def _text(self, skill: Skill, file: str) -> str:
+        if not file or file == skill.file.name:
+            return self._shown(skill, self.trusted, _body_of(skill))
+        with _usable(skill):
+            return _fence_for(skill, self.trusted)(read_file(skill, file))
+
+    def _shown(self, skill: Skill, trusted: frozenset[str], body: str) -> str:
+        text = with_outputs(body, {}).strip()
+        return _fence_for(skill, trusted)(f"{text or skill.description}{_around(skill)}")
 
     def _list(self) -> str:
         lines = [f"{skill.name}: {one_line(skill.description, 60)}" for skill in self.found.skills]
@@ -154,6 +163,23 @@ def shown_place(skill: Skill, root: Path) -> str:
     if skill.scope == "project" and skill.folder.is_relative_to(root):
         return skill.folder.relative_to(root).as_posix()
     return str(skill.folder)
+
+
+@contextmanager
+def _usable(skill: Skill) -> Iterator[None]:
+    try:
+        yield
+    except SkillError as error:
+        raise UsageError(f"The skill {skill.name} cannot be used: {error}.") from None
+
+
+def _body_of(skill: Skill) -> str:
+    with _usable(skill):
+        return body_of(skill)
+
+
+def _fence_for(skill: Skill, trusted: frozenset[str]) -> Callable[[str], str]:
+    return str if skill.name in trusted else from_the_repository
 
 
 def _named(name: str, found: Found) -> Skill:

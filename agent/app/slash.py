@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
+from agent.app.lone_command import Printing
 from agent.app.mcp import McpServers
 from agent.core.errors import UsageError
 
@@ -16,10 +17,10 @@ _LEAST_LIKENESS = 0.65
 _LITERALLY = "a space before the slash makes it plain text"
 
 
-async def spelled_out(text: str, extensions: Extensions, mcp: McpServers) -> str:
+async def spelled_out(text: str, extensions: Extensions, mcp: McpServers, printing: Printing) -> str:
     """`text` as it is, unless its first word is `/NAME` of a custom command or a skill, or `/SERVER:PROMPT`.
 
-    Reads files; a prompt starts its server.
+    Reads files; a prompt starts its server, `printing` runs the commands in a command or skill.
 
     Raises:
         AgentError: the skill cannot be used, the server does not start or has no such prompt.
@@ -30,7 +31,7 @@ async def spelled_out(text: str, extensions: Extensions, mcp: McpServers) -> str
     from agent.app.extension_services import ExtensionServices
     from agent.app.mcp_offers import McpOffers
 
-    offers = McpOffers(mcp, ExtensionServices(extensions))
+    offers = McpOffers(mcp, ExtensionServices(extensions, printing))
     is_prompt = offers.has_server_of(word[1:])
     if not is_prompt and not await asyncio.to_thread(_is_known, word[1:], extensions.workspace):
         return text

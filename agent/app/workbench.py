@@ -123,6 +123,7 @@ class Workbench:
     cancel: asyncio.Event
     extensions: Extensions
     tools_of_skill: frozenset[str] = frozenset()
+    has_looked: bool = False
     goes_on: bool = False
     log: WorkLog | None = None
     secrets: tuple[str, ...] = ()
@@ -176,7 +177,7 @@ class Workbench:
         if not self.card.guided:
             return None
         if self.tools_of_skill:
-            return NarrowGuide(self.tools_of_skill)
+            return NarrowGuide(self.tools_of_skill, has_looked=self.has_looked)
         return SmallModelGuide([tool.name for tool in self.tools], self.surroundings)
 
     @property

@@ -10,11 +10,12 @@ class NarrowGuide:
     """Offers `tools`, and `finish` once one of them has worked: a small model likes to answer unseen.
 
     One that makes a call a second time has seen all that it will look at, and is left nothing but to answer.
+    One that `has_looked` was shown output of commands with its task, and may answer at once.
     """
 
-    def __init__(self, tools: Collection[str]) -> None:
+    def __init__(self, tools: Collection[str], *, has_looked: bool = False) -> None:
         self._tools = frozenset(tools)
-        self._has_looked = False
+        self._has_looked = has_looked
         self._calls: set[str] = set()
         self._repeats = False
 

@@ -2,14 +2,16 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from agent.core.outside_text import decoded, one_line
 from agent.skills.discover import folders_up
 from agent.skills.matter import Document, MatterError, split
 from agent.skills.parse import LARGEST_FILE_BYTES, Scope, usable_name
+from agent.skills.printed import commands_in, in_place, pieces_of
 
 PROJECT_FOLDERS = (".agent/commands", ".claude/commands")
 MOST_COMMANDS = 500
@@ -87,24 +89,54 @@ def find_commands(
     return FoundCommands(tuple(by_name.values()), shadowed, tuple(problems))
 
 
-def expand(body: str, arguments: str) -> str:
+def expand(body: str, arguments: str, outputs: Mapping[str, str] = MappingProxyType({})) -> str:
     """The prompt with `$ARGUMENTS` and `$1` to `$9` filled in.
 
     Arguments that have no place in it are added at the end. What is filled in is not looked at again.
+    `outputs` are what `printed_in` commands printed.
     """
-    arguments = arguments.strip()
-    words = _words(arguments)
-
-    def fill(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return arguments
-        at = int(found[1]) - 1
-        return words[at] if at < len(words) else ""
-
-    text, places = _PLACE.subn(fill, body)
-    if arguments and not places:
-        text = f"{text.rstrip()}\n\nArguments: {arguments}"
+    fill = _Filling(arguments)
+    pieces = [
+        in_place(fill.quoted(piece.text), outputs) if piece.is_command else fill.plain(piece.text)
+        for piece in pieces_of(body)
+    ]
+    text = "".join(pieces)
+    if arguments.strip() and not fill.places:
+        text = f"{text.rstrip()}\n\nArguments: {arguments.strip()}"
     return text.strip()
+
+
+def printed_in(body: str, arguments: str) -> list[str]:
+    """The commands whose output belongs into the prompt. An argument in one is one word for the shell."""
+    fill = _Filling(arguments)
+    return list(dict.fromkeys(fill.quoted(command) for command in commands_in(body)))
+
+
+class _Filling:
+    """Puts arguments into texts, and counts the places that it found for them."""
+
+    def __init__(self, arguments: str) -> None:
+        self.places = 0
+        self._all = arguments.strip()
+        self._words = _words(self._all)
+
+    def plain(self, text: str) -> str:
+        return self._filled(text, self._all, self._words)
+
+    def quoted(self, command: str) -> str:
+        words = [shlex.quote(word) for word in self._words]
+        return self._filled(command, " ".join(words), words)
+
+    def _filled(self, text: str, everything: str, words: Sequence[str]) -> str:
+        def fill(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return everything
+            at = int(found[1]) - 1
+            return words[at] if at < len(words) else ""
+
+        filled, places = _PLACE.subn(fill, text)
+        self.places += places
+        return filled
 
 
 def _words(arguments: str) -> list[str]:
