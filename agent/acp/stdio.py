@@ -14,6 +14,8 @@ from agent.core.outside_text import one_line
 LONGEST_LINE_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 1 << 16
 _LAST_WORDS_SECONDS = 2.0
+# The first request asks the model server what it can do; on a busy machine our own parts load for seconds.
+_LAST_ANSWERS_SECONDS = 20.0
 
 _NO_JSON = -32700
 _NO_REQUEST = -32600
@@ -76,9 +78,9 @@ class StdioTransport:
         await written
 
     async def settled(self) -> None:
-        """Waits a short time until every request is answered."""
+        """Waits until every request is answered: somebody may have sent all of them and closed their side."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._nothing_open.wait(), _LAST_WORDS_SECONDS)
+            await asyncio.wait_for(self._nothing_open.wait(), _LAST_ANSWERS_SECONDS)
 
     async def close(self) -> None:
         """Writes what is queued; an editor that does not read is waited for a short time only."""
