@@ -17,6 +17,7 @@ from agent.permissions.named import WRITERS, NamedFiles, doubted_reading
 from agent.permissions.options import NotUnderstoodError, options, parse
 from agent.permissions.patterns import Match
 from agent.permissions.readonly import read_only
+from agent.permissions.repositories import folder_of_call, program_named_by, repository_of
 from agent.permissions.rules import Rule, parse_rule, suggest_for_command
 from agent.permissions.runners import check_runner
 from agent.permissions.shell import analyse
@@ -29,6 +30,7 @@ _FILE_MAKERS = {
     "tee": options("a", "", "append"),
 }
 ONLY_READS = "it only reads"
+_FOREIGN_SETTINGS = "git may take its settings from a folder that is not the workspace's own"
 _PLAIN_REASONS = frozenset({ONLY_READS, "it is a pipe"})
 
 
@@ -225,10 +227,9 @@ class _Line:
             if word.literal is None:
                 return self._ask(f"which files {word.source} stands for is only known when it runs", command)
             findings += self._places(word.literal, access)
-        if command.name == "git" and self._meets_hidden_repository():
-            findings.append(
-                self._ask("git may take its settings from a folder that is not the workspace's own")
-            )
+        concern = self._git_concern(command) if command.name == "git" else ""
+        if concern:
+            findings.append(self._ask(concern))
         return worst(findings).suggesting(suggest_for_command(command, self.script))
 
     def _places(self, text: str, *accesses: Access) -> list[Finding]:
@@ -306,31 +307,26 @@ class _Line:
             return (first, *(Word(None, word.source, glob=word.glob) if word.glob else word for word in rest))
         return (first, *expand_globs(rest, self.folders.possible, self.around.workspace))
 
-    def _meets_hidden_repository(self) -> bool:
-        """A folder with the files of a bare repository has settings that can name programs to run."""
-        root = self.around.workspace
-        starts = list(self.folders.possible)
-        for command in self.script.commands:
-            words = [word.literal for word in command.words]
-            if command.name == "git" and "-C" in words[:-1]:
-                starts += [folder / (words[words.index("-C") + 1] or ".") for folder in self.folders.possible]
-        for start in starts:
-            if self.writes_files and start.resolve() != root.resolve():
-                return True
-            if _is_below_bare_repository(start.resolve(), root.resolve()):
-                return True
-        return False
+    def _git_concern(self, command: SimpleCommand) -> str:
+        """Why git may start a program although it is only asked to read; empty where it does not.
 
-
-def _is_below_bare_repository(folder: Path, root: Path) -> bool:
-    for place in (folder, *folder.parents):
-        if (place / ".git").exists():
-            return False
-        if (place / "HEAD").exists():
-            return True
-        if place == root:
-            return False
-    return False
+        A folder with the files of a bare repository has settings of its own. Those of the workspace's own
+        repository may have come with it as well; they make no difference where its tests may run.
+        """
+        root = self.around.workspace.resolve()
+        for start in self.folders.possible:
+            folder = folder_of_call([word.literal for word in command.words], start)
+            if self.writes_files and folder != root:
+                return _FOREIGN_SETTINGS
+            found = repository_of(folder, root)
+            if found is None:
+                continue
+            if found.name != ".git":
+                return _FOREIGN_SETTINGS
+            named = "" if self.around.runners_are_allowed else program_named_by(found)
+            if named:
+                return f"the settings of the repository may start a program: {named}"
+        return ""
 
 
 def _try_read_only(words: Sequence[Word]) -> tuple[tuple[Word, ...] | None, str]:
