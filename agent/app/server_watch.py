@@ -29,24 +29,27 @@ _STOPPED = ServerState(state="stopped", detail="stopped from outside")
 Slots = list[dict[str, Any]]
 
 
-async def watch_server(live: LiveSession) -> None:
+async def watch_server(live: LiveSession, look_seconds: float = LOOK_SECONDS) -> None:
     """Looks until it is cancelled: at the record of an idle session's server, ever more seldom, and each
     second at the slots of one that a request waits for.
+
+    Args:
+        look_seconds: before the first look at an idle session.
     """
     busy: frozenset[Any] = frozenset()
-    pause = LOOK_SECONDS
+    pause = look_seconds
     while True:
         if not live.is_running:
-            pause = LOOK_SECONDS if live.is_left_off else pause
+            pause = look_seconds if live.is_left_off else pause
             if await _turn_begins(live, pause):
                 continue
-            is_first = pause == LOOK_SECONDS
+            is_first = pause == look_seconds
             pause = min(2 * pause, MOST_LOOK_SECONDS)
             await look_once(live)
             if is_first:
                 await look_after_interruption(live)
         else:
-            pause = LOOK_SECONDS
+            pause = look_seconds
             await asyncio.sleep(SLOT_SECONDS)
             busy = await look_at_slots_once(live, busy)
 

@@ -10,6 +10,7 @@ from agent.app.live import LiveSession
 from agent.app.moment import Moment
 from agent.app.server_watch import STILL_BUSY, look_after_interruption, watch_server
 from agent.core.events import Event, Notice
+from tests.patience import PATIENCE_SECONDS
 
 
 class Looks:
@@ -35,12 +36,12 @@ def idle_session(looks: Looks) -> LiveSession:
 async def test_a_turn_that_begins_is_not_slept_through():
     looks = Looks()
     live = idle_session(looks)
-    watch = asyncio.create_task(watch_server(live))
+    watch = asyncio.create_task(watch_server(live, look_seconds=3600.0))
     await asyncio.sleep(0)
     assert looks.count == 0
     live.is_running = True
     live.began.set()
-    async with asyncio.timeout(4):  # the first look of an idle session comes after five seconds
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await looks.asked.wait()
     watch.cancel()
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import StartServer
 from tests.e2e.conftest import AGENT, Place, ended, read_until
 from tests.fakes.script import Step, call
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -36,9 +37,8 @@ def wait_for_command(place: Place) -> None:
 
 def left_of_command(place: Place) -> list[str]:
     """The command lines of the processes that it still has. What was just killed is given time to be gone."""
-    for _ in range(500):
-        if not (left := _processes_of_command(place)):
-            break
+    until = time.monotonic() + PATIENCE_SECONDS
+    while (left := _processes_of_command(place)) and time.monotonic() < until:
         time.sleep(0.02)
     return left
 

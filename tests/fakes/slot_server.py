@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE_SECONDS
+
 _HEADER = b"STATE"
 
 
@@ -41,7 +43,7 @@ class SlotWorld:
 
     def wait_for(self, path: str) -> None:
         with self.came:
-            assert self.came.wait_for(lambda: self.asked(path), 30)
+            assert self.came.wait_for(lambda: self.asked(path), PATIENCE_SECONDS)
 
 
 class SlotServer(ThreadingHTTPServer):

@@ -46,7 +46,7 @@ print(reply.message.text or reply.error)
 
 def ask_from_a_process_of_its_own(url: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{PROGRAM}", url]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=25, check=False)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False)
 
 
 def test_no_name_is_looked_up_for_a_server_on_this_machine(scripted_server: StartServer):

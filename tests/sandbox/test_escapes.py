@@ -6,12 +6,13 @@ import pty
 import signal
 import socket
 import subprocess
-import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.sandbox.cage import Cage
 
 
@@ -201,9 +202,7 @@ def sleepers(folder: Path) -> list[str]:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    code = "import time; time.sleep(0.05)"
-    for _ in range(200):
-        if condition():
-            return
-        subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
-    raise AssertionError("it never became true")
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < until, "it never became true"
+        time.sleep(0.05)

@@ -13,6 +13,7 @@ from agent.server.identity import collect
 from agent.server.launch import LaunchPlan
 from agent.server.profile import Profile
 from agent.server.record import list_records
+from tests.patience import PATIENCE_SECONDS
 
 FAKES = Path(__file__).parents[1] / "fakes"
 FAKE_CHILD = FAKES / "fake_embedded_child.py"
@@ -30,7 +31,9 @@ def plan(tmp_path: Path) -> Iterator[MakePlan]:
     """Makes a plan that runs the fake child with `switches`; what it started is killed at the end."""
     journal = tmp_path / "journal"
 
-    def make(*switches: str, profile: Profile | None = None, start_seconds: float = 20.0) -> LaunchPlan:
+    def make(
+        *switches: str, profile: Profile | None = None, start_seconds: float = PATIENCE_SECONDS
+    ) -> LaunchPlan:
         profile = profile or make_profile()
         return LaunchPlan(
             profile=profile,

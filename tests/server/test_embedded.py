@@ -15,6 +15,7 @@ import pytest
 from agent.server.embedded import EXIT_ENGINE_MISSING, bound_log, parameters
 from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan, spec
 from agent.server.profile import Profile
+from tests.patience import PATIENCE_SECONDS
 
 
 class Parts(SimpleNamespace):
@@ -205,7 +206,7 @@ def run_child(folder: Path, engine_source: str) -> "subprocess.CompletedProcess[
         env=environment,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 

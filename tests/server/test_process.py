@@ -18,6 +18,7 @@ from agent.server.identity import process_identity
 from agent.server.logs import INSTALL_ENGINE
 from agent.server.process import ensure_running, explain_end, stop_server
 from agent.server.record import Record, find_running, list_records
+from tests.patience import limits
 from tests.server.conftest import FAKE_CHILD, MakePlan, make_profile, starts
 
 
@@ -110,8 +111,11 @@ async def test_server_killed_while_loading_fails_at_once(plan: MakePlan):
 
 
 async def test_server_that_never_becomes_healthy_is_given_up_and_stopped(plan: MakePlan, tmp_path: Path):
-    with pytest.raises(ServerError, match="was not ready after"):
-        await ensure_running(plan("--never-healthy", start_seconds=3.0))
+    for seconds in limits(3.0):
+        with pytest.raises(ServerError, match="was not ready after"):
+            await ensure_running(plan("--never-healthy", start_seconds=seconds))
+        if starts(tmp_path):
+            break
     (pid,) = starts(tmp_path)
     assert process_identity(pid) is None
 
@@ -230,7 +234,7 @@ from tests.server.conftest import make_profile
 folder = Path(sys.argv[2])
 plan = LaunchPlan(profile=make_profile(), fingerprint=fingerprint(make_profile(), folder), threads=1,
     model_path=folder / "model.gguf", runtime_folder=folder / "run", log_folder=folder / "logs",
-    start_seconds=20.0, command=tuple(sys.argv[3:]))
+    start_seconds=60.0, command=tuple(sys.argv[3:]))
 asyncio.run(ensure_running(plan, lambda state, seconds, detail: print(state, flush=True)))
 """
 
