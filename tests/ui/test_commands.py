@@ -249,7 +249,7 @@ def test_the_context_is_a_bar_and_a_table_with_the_greatest_first():
     )
     text = context_text(ContextReport(parts=parts, used=2048, window=4096, is_exact=True)).plain
     lines = text.split("\n")
-    assert lines[0] == "━" * 24 + "─" * 24 + "  2,048 of 4,096 tokens, 50 %"
+    assert lines[0] == "━" * 20 + "─" * 20 + "  2,048 of 4,096 tokens, 50 %"
     assert lines[3].split()[:5] == ["results", "1,500", "3", "7.5", "s"]
     assert lines[-1] == "Reading all of it anew takes this machine about 10 s."
 

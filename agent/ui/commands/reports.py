@@ -10,6 +10,8 @@ from agent.ui.result_text import as_text
 from agent.ui.text import count, one_line, rate, share, size
 
 BAR_CELLS = 24
+# Beside it a window of hundreds of thousands of tokens still fits on a row of eighty columns.
+_WINDOW_CELLS = 40
 _LOG_LINES = 12
 
 
@@ -26,7 +28,7 @@ def context_text(report: Any) -> Content:
     if report.window:
         lines += [
             Content.assemble(
-                _bar(used / whole, BAR_CELLS * 2),
+                _bar(used / whole, _WINDOW_CELLS),
                 f"  {used:,} of {whole:,} tokens, {share(used / whole)}",
             ),
             Content(""),
