@@ -2,18 +2,18 @@
 
 A command says nothing about what it will change. So before one that may write, the state of the workspace
 is noted: in a repository git has the content of clean tracked files, everything else that is not ignored is
-held (`session.held`), and so are single ignored files such as `.env`. After the command what differs becomes
-the session's. Not covered are ignored folders, files that are made again, those beyond the bounds, and other
-repositories inside of this one; the person is told.
+held (`session.held`), and so are ignored files that may be somebody's work (`ignored`). After the command
+what differs becomes the session's. Not covered are files that are made again, those beyond the bounds, and
+other repositories inside of this one; the person is told.
 """
 
-import re
 import stat
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent.app.ignored import IgnoredFiles, ignored_files
 from agent.core.errors import AgentError
 from agent.repo.work_tree import (
     PlaceFinder,
@@ -45,11 +45,6 @@ from agent.session.states import ABSENT, FileState, state_below
 MOST_ADOPTED = 5_000
 """So many files that one command changed are kept; a command that changes more is not covered."""
 
-_MOST_IGNORED = 1_000
-_MADE_AGAIN = re.compile(
-    r".*\.(py[cod]|o|obj|a|so|dylib|dll|exe|class|jar|wasm|log|tmp|gcda|gcno|map|tsbuildinfo|swp)|.*cache"
-    r"|\.coverage.*|coverage\.(xml|json|lcov)|tags|a\.out|core|\.ds_store|thumbs\.db"
-)
 _MOST_NAMED = 3
 
 
@@ -65,6 +60,7 @@ class Before:
     holding: Holding
     modes: dict[str, int] = field(default_factory=dict)
     ignored: frozenset[str] = frozenset()
+    private: IgnoredFiles = field(default_factory=IgnoredFiles)
     nested: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
@@ -140,15 +136,15 @@ class CommandWatch:
             return None
         dirty = self._ours([entry.key for entry in found.entries])
         hidden = self._ours(tracked.hidden)
-        private = self._ours(_worth_keeping(self._workspace, found.ignored))
-        holding = self._held.hold([*dirty, *hidden, *private])
+        private = ignored_files(self._workspace, found.ignored, self._inside())
+        holding = self._held.hold([*dirty, *hidden, *private.alone], private.within)
         gone = tuple(key for key in dirty if key not in holding.signatures)
         left_out = frozenset(hidden) - holding.signatures.keys() - set(gone)
         modes = _modes(self._workspace, tracked.keys) if len(tracked.keys) <= MOST_FILES else {}
         unusual = {key: mode for key, mode in modes.items() if mode not in (0o644, 0o755)}
         states = holding.states | dict.fromkeys(gone, ABSENT)
         self._held.write_note(states, unusual, has_index=True)
-        return Before(place, holding, modes, found.ignored, found.nested, gone, left_out)
+        return Before(place, holding, modes, found.ignored, private, found.nested, gone, left_out)
 
     def _noted_outside(self) -> Before | None:
         keys = walk_keys(self._workspace, MOST_FILES)
@@ -211,6 +207,7 @@ class CommandWatch:
         known = {*before.holding.signatures, *before.modes, *before.gone}
         new = [key for key in self._ours(keys) if key not in known and not is_below(key, before.ignored)]
         # Pipes and sockets hold nothing, and belong to programs that may still be running.
+        new += [key for key in before.private.made(self._workspace) if key not in known]
         return [key for key in new if _is_file_or_link(signature_of(self._workspace / key))]
 
     def _adopt(self, before: Before, changed: dict[str, FileState | TreeEntry], lost: dict[str, str]) -> None:
@@ -226,6 +223,7 @@ class CommandWatch:
                     states[entry.key] = state
         folders = {parent for key in before.holding.signatures for parent in _parents(key)}
         folders |= {parent for key in (*before.modes, *from_git) for parent in _parents(key)}
+        folders |= {parent for key in before.private.folders for parent in _parents(key)}
         for key, state in states.items():
             if state.kind == "file" and not self._held.contents.path_of(state.content).exists():
                 self._held.contents.keep(self._workspace / key)  # only its permissions changed
@@ -233,12 +231,16 @@ class CommandWatch:
             self._ledger.adopt(key, state, made, self._held.contents)
 
     def _ours(self, keys: Iterable[str]) -> list[str]:
-        inside = [
+        inside = self._inside()
+        return [key for key in keys if not key.startswith(inside)] if inside else list(keys)
+
+    def _inside(self) -> tuple[str, ...]:
+        """Beginnings of the names of files of our own."""
+        return tuple(
             folder.relative_to(self._workspace).as_posix() + "/"
             for folder in self._excluded
             if folder != self._workspace and folder.is_relative_to(self._workspace)
-        ]
-        return [key for key in keys if not key.startswith(tuple(inside))] if inside else list(keys)
+        )
 
     def _tell_lost(self, lost: dict[str, str]) -> None:
         if not lost:
@@ -300,19 +302,6 @@ def _state_in_git(
         return FileState("link", data.decode("utf-8", "surrogateescape"))
     mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
     return FileState("file", held.contents.add(data), mode)
-
-
-def _worth_keeping(workspace: Path, ignored: Iterable[str]) -> list[str]:
-    """Ignored files that lie by themselves and may be a person's: settings, notes, a database."""
-    keys = sorted(key for key in ignored if not key.endswith("/"))
-    named = [key for key in keys if not _MADE_AGAIN.fullmatch(key.rpartition("/")[2].lower())]
-    return [key for key in named[:_MOST_IGNORED] if not _is_program(workspace, key)]
-
-
-def _is_program(workspace: Path, key: str) -> bool:
-    """Whether it looks like what a linker makes: it may be run, and its name has no ending."""
-    mode = _mode(workspace, key)
-    return mode is not None and bool(mode & 0o111) and "." not in key.rpartition("/")[2]
 
 
 def _is_file_or_link(signature: Signature | None) -> bool:

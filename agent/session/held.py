@@ -25,7 +25,7 @@ from agent.session.states import ABSENT, ContentStore, FileState, state_from, st
 FOLDER_NAME = "held"
 NOTE_NAME = "note.json"
 INDEX_NAME = "index"
-LARGEST_FILE_BYTES = 20 * 1000 * 1000
+LARGEST_FILE_BYTES = 100 * 1000 * 1000
 MOST_BYTES = 200 * 1000 * 1000
 MOST_FILES = 20_000
 
@@ -101,16 +101,17 @@ class HeldFiles:
         """Makes the folder. Raises OSError."""
         make_private_folder(self.folder)
 
-    def hold(self, keys: Iterable[str]) -> Holding:
-        """Keeps what these files are now, the small ones first where not all have room."""
+    def hold(self, keys: Iterable[str], after: Iterable[str] = ()) -> Holding:
+        """Keeps what these files are now, small ones first where not all have room; then those of `after`."""
         holding = Holding()
-        for key in keys:
+        later = frozenset(after)
+        for key in (*keys, *later):
             found = signature_of(self._workspace / key)
             if found is not None:
                 holding.signatures[key] = found
         self._forget_all_but(holding.signatures)
         room = self._bounds.bytes
-        for key in sorted(holding.signatures, key=lambda one: holding.signatures[one].size):
+        for key in sorted(holding.signatures, key=lambda one: (one in later, holding.signatures[one].size)):
             signature = holding.signatures[key]
             reason = self._no_room(signature, len(holding.states), room)
             if not reason:

@@ -1,7 +1,7 @@
 """`kill -9` at every event of a scripted run in a repository with a person's uncommitted work.
 
 The run edits files of theirs, makes files, and runs commands that overwrite and delete what is tracked,
-dirty, staged and untracked. After each kill
+dirty, staged, untracked and ignored. After each kill
 - every byte of theirs has to be where it was, in git, or kept in the session,
 - git's index and HEAD are as they were,
 - `agent undo` puts back every file, or refuses and leaves all as it is,
@@ -23,7 +23,7 @@ from tests.fakes.state import ServerSettings
 
 _COMMAND = (
     "echo x > clean.txt; echo x >> staged.txt; rm untracked.txt; mv src moved; mkdir -p made; "
-    "echo y > made/y.txt; sleep 0.2; cat clean.txt"
+    "echo y > made/y.txt; echo z > local.db; rm -r data; sleep 0.2; cat clean.txt"
 )
 SCRIPT: tuple[StepLike, ...] = (
     Step(text="I look.", tool_calls=call("read", path="dirty.txt").tool_calls),
@@ -52,6 +52,9 @@ def prepare(place: Place) -> dict[str, bytes]:
     place.write("dirty.txt", b"this is mine\0\xff not yours")
     place.write("dirty.txt", "this is mine\n")
     place.write("untracked.txt", b"\xff\xfeuntracked")
+    place.write("local.db", b"only here\0\n")
+    place.write("data/deep/notes.txt", "in a folder that git ignores\n")
+    place.write(".git/info/exclude", "local.db\ndata/\n")
     return files_of(place.workspace)
 
 
