@@ -4,7 +4,8 @@
 
 A server without a model answers `agent run` from a script, and counts tokens as a server with one slot and a
 prompt cache would: pieces of at most four letters. *Fill* reads 11 pages of 3,600 tokens in a window of
-32,768. *Steps* makes 100 steps in a window of 8,192, each reading a short file.
+32,768. *Steps* makes 100 steps in a window of 8,192, each reading a short file. `compaction_real.py` has
+real servers play the same sessions.
 """
 
 import argparse
@@ -12,19 +13,21 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from agent.core.worklog import BEGINNING
 from benchmarks import report12, session12
+from benchmarks.forcing_proxy import Call as Forced
 from benchmarks.processes import run
 from benchmarks.scenario12 import Protocol
 from tests.fakes.chat import render_prompt, tokenize
 from tests.fakes.script import Call, Step
 from tests.fakes.scripted_server import ScriptedServer
-from tests.fakes.state import RecordedRequest, ServerSettings
+from tests.fakes.state import ServerSettings
 
 ASKS = "Sum up our conversation"
 MOST_EVALUATED = 45_000
@@ -47,15 +50,12 @@ class Scenario:
     window: int
     steps: int
 
-    def page(self, number: int) -> str:
-        """A page whose lines, with the numbers that `read` puts before them, have so many tokens."""
-        lines: list[str] = []
-        size = 0
-        while size < self.tokens:
-            line = f"page {number} says word {len(lines) * 7} and more"
-            lines.append(line)
-            size += len(tokenize(f"{len(lines)}\t{line}\n"))
-        return "\n".join(lines[:-1]) + "\n"
+    def page(self, number: int, count: Callable[[str], int]) -> str:
+        """A page of the most lines that, with the numbers `read` puts before them, have fewer tokens."""
+        lines = [f"page {number} says word {place * 7} and more" for place in range(self.tokens)]
+        numbered = [f"{place}\t{line}\n" for place, line in enumerate(lines, 1)]
+        most = bisect_left(range(self.tokens), self.tokens, key=lambda size: count("".join(numbered[:size])))
+        return "\n".join(lines[: most - 1]) + "\n"
 
 
 FILL = Scenario("fill", pages=11, tokens=3_600, window=32_768, steps=12)
@@ -91,59 +91,93 @@ class Figures:
         return finished and beside and rare
 
 
+class Replies:
+    """What the model says in a session: reads page after page, and sums up where it is asked to."""
+
+    def __init__(self, scenario: Scenario, protocol: Protocol) -> None:
+        self._scenario, self._protocol = scenario, protocol
+        self._made = 0
+
+    def __call__(self, body: Mapping[str, Any]) -> Forced | str:
+        if is_for_summary(body):
+            return self._said(NOTES)
+        self._made += 1
+        if self._made > self._scenario.pages:
+            return self._said(f"There are {self._scenario.pages} pages.")
+        return "read", {"path": f"page{self._made - 1:02d}.txt"}
+
+    def _said(self, text: str) -> Forced | str:
+        return ("finish", {"answer": text}) if self._protocol == "constrained" else text
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A request as the server saw it; `prompt_tokens` are all of its prompt."""
+
+    body: Mapping[str, Any]
+    prompt_tokens: int
+    cached_tokens: int
+
+
+def count_pieces(text: str) -> int:
+    return len(tokenize(text))
+
+
 def play(scenario: Scenario, protocol: Protocol, bench: session12.Bench) -> Figures:
     """One session from start to end."""
-    folder = bench.folder / f"{scenario.name}-{protocol}"
-    folder.mkdir()
-    for number in range(scenario.pages):
-        (folder / f"page{number:02d}.txt").write_text(scenario.page(number), encoding="utf-8")
-    for number in range(_OTHER_FILES):  # the files of a small folder would be shown from the start
-        (folder / f"other{number:02d}.txt").write_text("nothing of interest\n", encoding="utf-8")
-    made = 0
+    replies = Replies(scenario, protocol)
 
     def answer(body: Mapping[str, Any]) -> Step:
-        nonlocal made
-        if ASKS in _last_text(body):
-            return _said(NOTES, protocol)
-        made += 1
-        if made > scenario.pages:
-            return _said(f"There are {scenario.pages} pages.", protocol)
-        return Step(tool_calls=(Call("read", {"path": f"page{made - 1:02d}.txt"}),), times=0)
+        reply = replies(body)
+        if isinstance(reply, str):
+            return Step(text=reply, times=0)
+        return Step(tool_calls=(Call(*reply),), times=0)
 
     server = ScriptedServer([answer], ServerSettings(n_ctx=scenario.window))
     try:
-        text = session12.PROFILE.format(url=server.url, protocol=protocol)
-        (bench.folder / "config/profiles/scripted.toml").write_text(text, encoding="utf-8")
-        task = "Read all pages in this folder, one after the other, and say how many there are."
-        arguments = ("run", "-p", task, "--profile", "scripted", "--max-steps", str(scenario.steps + 1))
-        cost = run(
-            (*session12.AGENT, *arguments), folder=folder, environment=bench.environment, scratch=bench.folder
-        )
-        if cost.exit_code != 0:
-            print(cost.stderr, file=sys.stderr)
-        return figures(scenario, protocol, cost.exit_code, server.chats)
+        exit_code = run_session(scenario, protocol, bench, server.url, count_pieces)
+        chats = [Chat(one.body, one.prompt_tokens, one.cached_tokens) for one in server.chats]
+        return figures(scenario, protocol, exit_code, chats, count_pieces)
     finally:
         server.close()
 
 
-def _said(text: str, protocol: Protocol) -> Step:
-    if protocol == "constrained":
-        return Step(tool_calls=(Call("finish", {"answer": text}),), times=0)
-    return Step(text=text, times=0)
+def run_session(
+    scenario: Scenario, protocol: Protocol, bench: session12.Bench, url: str, count: Callable[[str], int]
+) -> int:
+    """The exit code of `agent run` with the task of the scenario."""
+    folder = bench.folder / f"{scenario.name}-{protocol}"
+    folder.mkdir()
+    for number in range(scenario.pages):
+        (folder / f"page{number:02d}.txt").write_text(scenario.page(number, count), encoding="utf-8")
+    for number in range(_OTHER_FILES):  # the files of a small folder would be shown from the start
+        (folder / f"other{number:02d}.txt").write_text("nothing of interest\n", encoding="utf-8")
+    text = session12.PROFILE.format(url=url, protocol=protocol)
+    (bench.folder / "config/profiles/scripted.toml").write_text(text, encoding="utf-8")
+    task = "Read all pages in this folder, one after the other, and say how many there are."
+    arguments = ("run", "-p", task, "--profile", "scripted", "--max-steps", str(scenario.steps + 1))
+    cost = run(
+        (*session12.AGENT, *arguments), folder=folder, environment=bench.environment, scratch=bench.folder
+    )
+    if cost.exit_code != 0:
+        print(cost.stderr, file=sys.stderr)
+    return cost.exit_code
 
 
-def _last_text(body: Mapping[str, Any]) -> str:
-    return str(body["messages"][-1].get("content"))
+def is_for_summary(body: Mapping[str, Any]) -> bool:
+    return ASKS in str(body["messages"][-1].get("content"))
 
 
-def figures(scenario: Scenario, protocol: str, exit_code: int, chats: Sequence[RecordedRequest]) -> Figures:
+def figures(
+    scenario: Scenario, protocol: str, exit_code: int, chats: Sequence[Chat], count: Callable[[str], int]
+) -> Figures:
     """From the requests as the server saw them. Those that only warm the cache count as well."""
     seen: set[str] = set()
     between: list[int] = []
     new = since = 0
     summaries: list[int] = []
     for chat in chats:
-        if ASKS in _last_text(chat.body):
+        if is_for_summary(chat.body):
             summaries.append(chat.prompt_tokens - chat.cached_tokens)
             between.append(since)
             since = 0
@@ -152,7 +186,7 @@ def figures(scenario: Scenario, protocol: str, exit_code: int, chats: Sequence[R
             key = json.dumps(message, sort_keys=True)
             if key not in seen and BEGINNING not in key:
                 seen.add(key)
-                size = len(tokenize(render_prompt({"messages": [message]})))
+                size = count(render_prompt({"messages": [message]}))
                 new, since = new + size, since + size
     return Figures(
         scenario=scenario.name,

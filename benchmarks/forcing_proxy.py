@@ -8,7 +8,7 @@ the proxy. For a plain text it is a grammar, and servers take none beside `tools
 import http.client
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -17,6 +17,9 @@ from tests.fakes.state import CHAT_PATHS
 
 Call = tuple[str, Mapping[str, Any]]
 """The name of a tool and its arguments."""
+
+Answers = Callable[[Mapping[str, Any]], Call | str]
+"""Says what the reply to the body of a chat is."""
 
 NO_MORE = "the script has no other reply"
 _PATIENCE_SECONDS = 600.0
@@ -27,14 +30,19 @@ _BINDING_FIELDS = ("response_format", "grammar", "tools", "tool_choice")
 class ForcingProxy:
     """Serves on the loopback address while it is entered.
 
-    `steps` are the scripted replies in order, each a call or a plain text; there is no answer to a chat after
-    the last of them. `requests` are the bodies of the chats as they came from the agent, `timings` the
-    server's own figures, one per chat that was answered to its end, and `left` the numbers of the chats,
-    counted from 0, whose client did not wait for the end. `is_held` is set while a reply waits, see `hold`.
+    `steps` are the scripted replies in order, each a call or a plain text, and there is no answer to a chat
+    after the last of them; or what answers each chat. `requests` are the bodies of the chats as they came
+    from the agent, `timings` the server's own figures, one per chat that was answered to its end, and `left`
+    the numbers of the chats, counted from 0, whose client did not wait for the end. `is_held` is set while a
+    reply waits, see `hold`.
     """
 
     def __init__(
-        self, port: int, api_key: str, steps: Sequence[Call | str], handler: "type[Handler] | None" = None
+        self,
+        port: int,
+        api_key: str,
+        steps: Sequence[Call | str] | Answers,
+        handler: "type[Handler] | None" = None,
     ) -> None:
         """`handler` answers in another way."""
         self.requests: list[Mapping[str, Any]] = []
@@ -96,12 +104,22 @@ class ForcingProxy:
             self.is_held.set()
             self._may_go.wait(_PATIENCE_SECONDS)
 
+    def next_step(self, body: Mapping[str, Any]) -> Call | str | None:
+        """Notes the chat, and says what the reply to it is; None when there is no other."""
+        if callable(self.steps):
+            step = self.steps(body)
+        elif len(self.requests) == len(self.steps):
+            return None
+        else:
+            step = self.steps[len(self.requests)]
+        self.requests.append(body)
+        return step
+
     def forced(self, body: dict[str, Any]) -> dict[str, Any] | None:
         """The request with the next scripted reply as the only possible one; None when there is no other."""
-        if len(self.requests) == len(self.steps):
+        step = self.next_step(body)
+        if step is None:
             return None
-        step = self.steps[len(self.requests)]
-        self.requests.append(body)
         if isinstance(step, str):
             rest = {name: value for name, value in body.items() if name not in _BINDING_FIELDS}
             return {**rest, "grammar": f"root ::= {json.dumps(step)}"}

@@ -51,10 +51,9 @@ class MismatchError(Exception):
 def _played(proxy: ForcingProxy, body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The next reply of the script as chunks; the server's figures are in the last. Raises MismatchError."""
     number = len(proxy.requests)
-    if number == len(proxy.steps):
+    step = proxy.next_step(body)
+    if step is None:
         raise MismatchError(NO_MORE)
-    step = proxy.steps[number]
-    proxy.requests.append(body)
     asked = {name: value for name, value in body.items() if name != "stream_options"} | _SHORTEST
     timings = _ask(proxy, "/v1/chat/completions", asked)["timings"]
     prompt = _rendered(proxy, body, [])
