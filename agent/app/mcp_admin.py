@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.app.mcp import FoundServers, find_servers
+from agent.app.mcp import FoundServers, find_servers, read_project_file
 from agent.app.mcp import signing as person_signing
 from agent.app.workbench import tool_environment
 from agent.config.load import find_project_root, load_settings
@@ -15,7 +15,7 @@ from agent.core.errors import UsageError
 from agent.llm.tokens import estimate
 from agent.mcp.adapter import OfferedTool, offered_tools
 from agent.mcp.catalogue import CallTool, Catalogue, FindTool
-from agent.mcp.config import ServerSpec
+from agent.mcp.config import ServerSpec, parse_mcp_json
 from agent.mcp.connection import Surroundings
 from agent.mcp.importing import foreign_servers
 from agent.mcp.known import KnownServers
@@ -96,6 +96,11 @@ def server_named(workspace: Path, name: str) -> ServerSpec:
         )
     found = next((spec for spec in servers.specs if spec.name == name), None)
     if found is None:
+        if _waits_for_trust(workspace, name):
+            raise UsageError(
+                f"the MCP server {name} comes with this project, which is not trusted",
+                "`agent trust` shows what it would start, and allows it",
+            )
         names = ", ".join(spec.name for spec in servers.specs)
         hint = f"there are: {names}" if names else f"`agent mcp add {name} -- COMMAND` adds it"
         raise UsageError(f"there is no MCP server {name!r} that may be used here", hint)
@@ -202,6 +207,14 @@ def _rate_of(stats: object) -> float | None:
     if not isinstance(tokens, int | float) or not isinstance(seconds, int | float):
         return None
     return tokens / seconds if tokens >= _TELLING_TOKENS and seconds > 0 else None
+
+
+def _waits_for_trust(workspace: Path, name: str) -> bool:
+    file = read_project_file(find_project_root(workspace), os.environ)
+    if file is None or file.trusted:
+        return False
+    specs, _ = parse_mcp_json(file.content, str(file.path))
+    return any(spec.name == name for spec in specs)
 
 
 def _found(workspace: Path) -> tuple[FoundServers, tuple[str, ...]]:

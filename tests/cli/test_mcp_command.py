@@ -230,6 +230,16 @@ def test_cost_is_told_in_seconds_at_the_speed_that_was_measured_last_in_the_fold
     assert f"{server['tokens'] / 250:.1f} s of prefill" in capsys.readouterr().out
 
 
+def test_server_of_a_project_that_is_not_trusted_leads_to_the_command_that_trusts_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    (home / ".mcp.json").write_text('{"mcpServers": {"clock": {"command": "clock"}}}', "utf-8")
+    assert run(["mcp", "test", "clock"]) == 2
+    assert "hint: `agent trust` shows what it would start" in capsys.readouterr().err
+    assert run(["mcp", "test", "clocks"]) == 2
+    assert "there is no MCP server 'clocks'" in capsys.readouterr().err
+
+
 def test_where_no_server_is_known_the_command_that_adds_one_is_named(
     home: Path, capsys: pytest.CaptureFixture[str]
 ):
