@@ -24,8 +24,9 @@ from textual.worker import Worker, WorkerState
 
 from agent.ui import terminal_keys
 from agent.ui.conversation.keys import KEYS
-from agent.ui.entry.draft import Draft, DraftFile
+from agent.ui.entry.draft import DraftFile
 from agent.ui.entry.history import InputHistory
+from agent.ui.entry.unsent import Unsent
 from agent.ui.frames import MainScreen
 from agent.ui.keys import described, first_keys
 from agent.ui.options import Opening, UiOptions
@@ -93,12 +94,14 @@ class AgentApp(SureTimers, App[str]):
         self.set_keymap(dict(options.keys))
         folder = options.state_folder
         self.past = InputHistory(folder / "history.jsonl" if folder else None)
-        self._drafts = DraftFile(folder, os.getpid())
-        self._queued: tuple[str, ...] = ()
-        self._is_leaving = False
         self.menu = Menu()
         self.prompt = Prompt(self.past, self.menu, options.keys)
         self.prompt.workspace = options.workspace
+        self._unsent = Unsent(
+            DraftFile(folder, os.getpid()),
+            typed=self.prompt.draft,
+            waiting=lambda: self.desk.live.waiting if self.desk is not None else (),
+        )
         self.hints = HintLine()
         self.status = StatusBar()
         self._quit_asked_at: float | None = None
@@ -175,7 +178,7 @@ class AgentApp(SureTimers, App[str]):
 
     async def _load(self) -> None:
         await asyncio.to_thread(self.past.load)
-        draft = await asyncio.to_thread(self._drafts.take_abandoned)
+        draft = await asyncio.to_thread(self._unsent.take_abandoned)
         if draft is not None:
             self.prompt.show_draft(draft)
             self.say("The text that was not sent last time is back")
@@ -271,7 +274,7 @@ class AgentApp(SureTimers, App[str]):
 
     @on(Prompt.Sent)
     def _sent(self, message: Prompt.Sent) -> None:
-        self._drafts.remove()
+        self._unsent.remove()
         self.submit(message.text, message.when)
 
     @on(Prompt.Completing)
@@ -281,28 +284,12 @@ class AgentApp(SureTimers, App[str]):
 
     @on(Prompt.Wanted)
     def _wanted(self, message: Prompt.Wanted) -> None:
-        desk = self.desk
         if message.what == "quit":
             self._start_leaving()
         elif message.what == "stop":
             self.action_stop()
-        elif desk is None:
-            return
-        elif message.what == "nothing":
-            desk.accept_offer()
-        elif message.what == "interrupt":
-            desk.escape()
-        elif message.what == "beside":
-            desk.focus_beside_input()
-        else:
-            from agent.ui import actions
-
-            works = {
-                "history": actions.search_history,
-                "editor": actions.edit_outside,
-                "paste": actions.paste,
-            }
-            desk.in_background(works[message.what](self, desk))
+        elif self.desk is not None:
+            self.desk.do(message.what)
 
     # Panel and conversation are imported after the first paint, so these are found by their names.
 
@@ -341,30 +328,21 @@ class AgentApp(SureTimers, App[str]):
 
     def keep_queued(self, texts: Sequence[str]) -> None:
         """Takes note of what waits to be sent: whatever ends the program, it is no more lost than a draft."""
-        if self._is_leaving:  # a session that is closed empties its queue, which sends nothing of it
-            return
-        self._queued = tuple(texts)
+        self._unsent.keep_queued(texts)
         self._draft_timer.resume()
 
     def _save_draft(self) -> None:
-        self._drafts.save(self._unsent())
+        self._unsent.save()
         self._draft_timer.pause()
-
-    def _unsent(self) -> Draft:
-        draft = self.prompt.draft()
-        waiting = "\n\n".join((*self._queued, *(self.desk.live.waiting if self.desk is not None else ())))
-        return Draft("\n".join(filter(None, (waiting, draft.text))), draft.pastes)
 
     async def leave(self) -> None:
         """Saves what was typed, lets go of the session and ends."""
-        self._is_leaving = True
-        self._drafts.save(self._unsent())
+        self._unsent.close()
         facts = self.facts
         self.status.say("Closing the session …")
         if self.desk is not None:
             await self.desk.live.close()
-        if not self._unsent().text:
-            self._drafts.remove()
+        self._unsent.remove_if_empty()
         self.exit(facts.session_id if facts else "")
 
     # -- keys ----------------------------------------------------------------------------------------

@@ -211,6 +211,22 @@ class Desk:
         if self.live.handle is not None:
             self.live.handle.answer(request_id, answer)
 
+    def do(self, what: str) -> None:
+        """What a key in the input field asks for, see `Prompt.Wanted`."""
+        works = {
+            "history": actions.search_history,
+            "editor": actions.edit_outside,
+            "paste": actions.paste,
+        }
+        if what == "nothing":
+            self.accept_offer()
+        elif what == "interrupt":
+            self.escape()
+        elif what == "beside":
+            self.focus_beside_input()
+        else:
+            self.in_background(works[what](self._app, self))
+
     def accept_offer(self) -> None:
         """Enter while nothing is typed: gets what the session lacks, if that is being offered."""
         if self.preparation.panel is not None:
