@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.core.errors import AgentError, UsageError
-from agent.resources import config_folder, state_folder
+from agent.resources import config_folder, data_folder, state_folder
 
 if TYPE_CHECKING:
+    from agent.app.profile_rows import ProfileRow
     from agent.config.load import LoadedSettings
     from agent.core.handle import SessionHandle, SessionMode
     from agent.ui.options import Notify, Opening, UiOptions
@@ -146,7 +147,7 @@ def options_for(request: FrontRequest, looks: Looks) -> "UiOptions":
             "files": partial(_files, workspace),
             "export": partial(_export, workspace),
             "permissions": partial(_permissions, workspace),
-            "profiles": _profiles,
+            "profiles": partial(_profiles, workspace),
             "resumable": partial(_resumable, workspace),
         },
         save_setting=_save_setting,
@@ -242,19 +243,25 @@ def _find_resumable(workspace: Path, name: str, present: str) -> str:
     return folder.name
 
 
-async def _profiles(arguments: Mapping[str, Any]) -> list[str]:
-    """All names; with a `name` only that one. Raises UsageError: there is no such profile."""
-    return await asyncio.to_thread(_known_profiles, str(arguments.get("name") or ""))
+async def _profiles(workspace: Path, arguments: Mapping[str, Any]) -> "list[ProfileRow]":
+    """All of them; with a `name` none, if there is one of that name. Raises UsageError: there is not."""
+    return await asyncio.to_thread(_known_profiles, workspace, str(arguments.get("name") or ""))
 
 
-def _known_profiles(name: str) -> list[str]:
-    from agent.app.switching import profile_names
+def _known_profiles(workspace: Path, name: str) -> "list[ProfileRow]":
+    from agent.app.profile_rows import profile_rows
     from agent.resources import profiles_folder
     from agent.server.profile_files import load_profile
+    from agent.ui.options import Opening
 
-    if not name:
-        return profile_names()
-    return [load_profile(name, [config_folder() / "profiles", profiles_folder()]).name]
+    if name:
+        load_profile(name, [config_folder() / "profiles", profiles_folder()])
+        return []
+    try:
+        folder = settings_for(workspace, Opening()).settings.models.folder
+    except UsageError:  # it names a profile that is not there, which is why another is chosen
+        folder = data_folder() / "models"
+    return profile_rows(folder)
 
 
 async def _permissions(workspace: Path, _arguments: Mapping[str, Any]) -> str:

@@ -45,8 +45,9 @@ from agent.app.mcp_services import McpServices
 from agent.app.permission_services import PermissionServices
 from agent.app.person_shell import ShellRun, print_for_skill, run_for_person
 from agent.app.picture_services import PictureServices
+from agent.app.profile_rows import ProfileRow, profile_rows
 from agent.app.rewinding import RewindPoint, RewindResult, rewind, rewind_points
-from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, profile_names, start_server
+from agent.app.switching import ProfileSwitch, ServerPanel, go_over, panel_of, start_server
 from agent.app.switching import stop_server as stop_this_server
 from agent.app.turn_log import TurnRow
 from agent.core.cancel import unless_cancelled
@@ -188,9 +189,9 @@ class SessionServices:
         command = _text(arguments, "command")
         return await run_for_person(self._live, command, in_context=bool(arguments.get("context", True)))
 
-    async def _profile(self, arguments: Mapping[str, Any]) -> list[str] | ProfileSwitch:
+    async def _profile(self, arguments: Mapping[str, Any]) -> list[ProfileRow] | ProfileSwitch:
         if not arguments.get("name"):
-            return await asyncio.to_thread(profile_names)
+            return await asyncio.to_thread(profile_rows, self._live.loaded.settings.models.folder)
         apply = bool(arguments.get("apply", False))
         if apply:
             self._refuse_while_running("profile")

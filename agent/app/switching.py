@@ -12,7 +12,7 @@ from agent.app.serving import Serving
 from agent.config.layers import Origin
 from agent.core.errors import UsageError
 from agent.core.events import Notice, ServerState
-from agent.resources import config_folder, profiles_folder, runtime_folder
+from agent.resources import runtime_folder
 from agent.server.probe import stays_busy
 from agent.server.record import Record
 
@@ -58,13 +58,6 @@ class ServerPanel:
     memory_bytes: int | None = None
     speculation: str = ""
     findings: tuple[Mapping[str, str], ...] = ()
-
-
-def profile_names() -> list[str]:
-    """All profiles that could be gone over to."""
-    from agent.server.profile_files import list_profiles
-
-    return [profile.name for profile in list_profiles([config_folder() / "profiles", profiles_folder()])]
 
 
 async def go_over(live: LiveSession, name: str, *, apply: bool) -> ProfileSwitch:

@@ -250,7 +250,7 @@ class PlainFront:
     async def pick(self, title: str, choices: Sequence[Choice]) -> Choice | None:
         self.say(title)
         for number, choice in enumerate(choices, start=1):
-            self.say(f"{number}  {choice.label}  {choice.note}".rstrip())
+            self.say(f"{number}  {choice.label}  {choice.note}  {choice.more}".rstrip())
         self.say("A number, or an empty line to go back:")
         number = (await self.next_line() or "").strip()
         is_known = number.isdecimal() and 1 <= int(number) <= len(choices)

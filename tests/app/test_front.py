@@ -115,7 +115,8 @@ async def test_a_session_that_is_open_is_not_resumed(tmp_path: Path, monkeypatch
 
 async def test_a_profile_can_be_chosen_before_there_is_a_session(tmp_path: Path):
     services = options_for(FrontRequest(workspace=tmp_path), Looks()).services
-    assert "embedded-small" in await services["profiles"]({})
+    assert "embedded-small" in [row.name for row in await services["profiles"]({})]
+    assert await services["profiles"]({"name": "embedded-small"}) == []
     with pytest.raises(UsageError, match="embeded-small"):
         await services["profiles"]({"name": "embeded-small"})
 

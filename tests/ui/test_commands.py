@@ -5,9 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
 from agent.app.accounts import ContextPart, ContextReport
+from agent.app.profile_rows import ProfileRow
 from agent.app.rewinding import RewindPoint, RewindResult
 from agent.app.switching import ProfileSwitch, ServerPanel
 from agent.core.errors import UsageError
@@ -23,6 +24,16 @@ from agent.ui.screens.picker import PickerScreen
 from tests.fakes.fake_handle import FACTS, FakeHandle
 from tests.ui.rig import Rig, rest, settle, type_text
 
+PROFILES = [
+    ProfileRow(name="small", description="Tiny", bytes=98_000_000, presence="here"),
+    ProfileRow(
+        name="qwen3.6-27b-dflash-precision",
+        description="A large one for a GPU of 24 GB",
+        bytes=18_000_000_000,
+        presence="not here",
+    ),
+    ProfileRow(name="remote", description="Elsewhere", bytes=0, presence="elsewhere"),
+]
 POINTS = [
     RewindPoint(turn=1, first_line="write it", started=0.0, changed=("a.py",)),
     RewindPoint(turn=2, first_line="explain it", started=0.0, changed=()),
@@ -162,6 +173,22 @@ async def test_another_model_is_only_gone_over_to_after_its_cost_was_shown():
         await pilot.press("enter")
         await rest(pilot)
         assert rig.handle.commands[-1] == ("profile", {"name": "big", "apply": True})
+
+
+@pytest.mark.parametrize(("columns", "end"), [(80, " A large one for a GPU…"), (160, " for a GPU of 24 GB")])
+async def test_profiles_to_choose_from_say_what_they_are_and_whether_their_files_are_there(
+    columns: int, end: str
+):
+    rig = rig_with(profile=PROFILES)
+    async with rig.app.run_test(size=(columns, 24)) as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/model")
+        await pilot.pause()
+        shown = [str(option.prompt) for option in rig.app.screen.query_one(OptionList).options]
+        assert shown[0] == "● small                         here       98.0 MB  now: Tiny"
+        assert shown[1].startswith("  qwen3.6-27b-dflash-precision  not here   18.0 GB ")
+        assert shown[1].endswith(end)
+        await pilot.press("escape")
 
 
 async def test_a_rule_of_this_session_can_be_removed():

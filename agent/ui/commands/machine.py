@@ -1,12 +1,15 @@
 """Commands about what the session runs on: model, server, bench, permissions, MCP servers, skills."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from agent.core.errors import UsageError
 from agent.core.handle import MODES
 from agent.ui.commands.command import Command, Host
 from agent.ui.commands.reports import server_text, switch_cost
 from agent.ui.options import Opening
 from agent.ui.result_text import as_text
-from agent.ui.text import one_line
+from agent.ui.text import one_line, size
 from agent.ui.widgets.menu import Choice
 
 
@@ -38,11 +41,22 @@ async def _begin_with(host: Host, argument: str) -> None:
 
 
 async def _picked_profile(host: Host, service: str) -> str:
-    known = [str(one) for one in await host.service(service)]
     present = host.facts.profile if host.facts else ""
-    choices = [Choice(one, one_line(one, 60), "now" if one == present else "") for one in known]
+    choices = profile_choices(await host.service(service), present)
     chosen = await host.pick("Go on with another profile", choices)
     return chosen.value if chosen is not None else ""
+
+
+def profile_choices(rows: Sequence[Any], present: str) -> list[Choice]:
+    """Choices of rows with `name`, `description`, `bytes` of the model files and `presence` of these."""
+    wide = max((len(row.presence) for row in rows), default=0)
+    choices = []
+    for row in rows:
+        mark = "●" if row.name == present else " "
+        note = f"{row.presence:<{wide}}  {size(row.bytes) if row.bytes else '':>7}"
+        more = f"{'now: ' if row.name == present else ''}{one_line(row.description, 120)}"
+        choices.append(Choice(row.name, f"{mark} {one_line(row.name, 60)}", note, more))
+    return choices
 
 
 async def server(host: Host, argument: str) -> None:

@@ -18,6 +18,8 @@ from agent.ui.entry.fuzzy import best
 from agent.ui.widgets.menu import Choice
 
 MOST_SHOWN = 200
+# As in app.tcss: how wide a sheet is at most, and its padding with a scroll bar.
+_WIDEST_SHEET, _BESIDE_ROWS = 120, 6
 
 
 class PickerScreen(ModalScreen[Choice | None]):
@@ -75,18 +77,25 @@ class PickerScreen(ModalScreen[Choice | None]):
         self.dismiss(None)
 
     def _narrow(self, query: str) -> None:
-        texts = {f"{choice.label} {choice.note}": choice for choice in self.choices}
+        texts = {f"{choice.label} {choice.note} {choice.more}": choice for choice in self.choices}
         self._shown = [texts[text] for text in best(query, list(texts), MOST_SHOWN)]
         options = self.query_one(OptionList)
         options.clear_options()
         wide = min(max((cell_len(choice.label) for choice in self._shown), default=0), 40)
-        options.add_options([Option(_prompt(choice, wide)) for choice in self._shown])
+        room = min(self.app.size.width, _WIDEST_SHEET) - _BESIDE_ROWS
+        options.add_options([Option(_prompt(choice, wide, room)) for choice in self._shown])
         options.highlighted = 0 if self._shown else None
 
 
-def _prompt(choice: Choice, wide: int) -> Content:
+def _prompt(choice: Choice, wide: int, room: int) -> Content:
+    """One row; `room` is its width in cells."""
     label = visible(choice.label).replace("\n", " ⏎ ")
     if not choice.note:
         return Content(label)
     padding = " " * (max(0, wide - cell_len(label)) + 2)
-    return Content.assemble(label, padding, (visible(choice.note), "$quiet"))
+    row = Content.assemble(label, padding, (visible(choice.note), "$quiet"))
+    left = room - row.cell_length - 2
+    if not choice.more or left < 1:
+        return row
+    more = Content(visible(choice.more)).truncate(left, ellipsis=True)
+    return Content.assemble(row, "  ", more.stylize("$quiet"))

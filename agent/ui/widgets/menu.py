@@ -16,11 +16,15 @@ MOST_ROWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`value` is what is put into the text, `label` what is shown, `note` explains it."""
+    """`value` is what is put into the text, `label` what is shown, `note` explains it.
+
+    `more` follows the note as far as the row has room.
+    """
 
     value: str
     label: str
     note: str = ""
+    more: str = ""
 
 
 class Menu(Widget):
