@@ -264,7 +264,7 @@ def _explain(error: Any, key: str) -> str:
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     if error["type"] == "path_type":
         message = "must be the path of a folder in quotes"
-    if key in NEVER_SHOWN or key.startswith("mcp.servers."):
+    if key in NEVER_SHOWN or key == "ui.keys" or key.startswith("mcp.servers."):
         return f"{shown} {message}"
     return f"{shown} {message}, not {shorten(show_value(error['input']))}"
 

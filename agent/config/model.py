@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
 
 from agent.config.after_edit import check_entry
+from agent.config.ui_keys import check_keys
 from agent.resources import data_folder
 
 PermissionMode = Literal["plan", "ask", "accept-edits", "auto"]
@@ -258,6 +259,11 @@ class Ui(Section):
     keys: dict[str, str] = Field(
         default_factory=dict, description="keys by the name of what they do, as `/keys` lists them"
     )
+
+    @field_validator("keys")
+    @classmethod
+    def _known_names(cls, keys: dict[str, str]) -> dict[str, str]:
+        return check_keys(keys)
 
 
 class McpServer(Section):

@@ -55,6 +55,8 @@ STRANGERS = [
             "limits.max_seconds must be less than or equal to 2592000, not 1e+300",
         ),
         ("limits = 3", 1, "limits must be a table, written [limits]"),
+        ("ui.keys.send-latter = 'f9'", None, "ui.keys has no 'send-latter'; did you mean 'send-later'?"),
+        ("ui.keys.zebra = 'f9'", None, "ui.keys has no 'zebra'; /keys lists the names"),
         ("[server]\nreuse = 1", 2, "server.reuse must be a valid boolean, not 1"),
         ("[permissions]\ndeny = 'x'", 2, 'permissions.deny must be a list, written ["...", "..."]'),
         (

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from textual import events
 
+from agent.config.ui_keys import UI_ACTIONS
 from agent.core.events import (
     TurnFinished,
 )
@@ -282,6 +283,11 @@ async def test_keys_can_be_given_other_meanings():
         await pilot.press("a", "enter", "b", "ctrl+s")
         await rest(pilot)
         assert rig.handle.prompts == ["a\nb"]
+
+
+def test_settings_know_the_names_of_all_keys():
+    names = [name for name, _, _ in Rig().app.key_table()]
+    assert sorted(names) == sorted(UI_ACTIONS)
 
 
 async def test_the_palette_runs_a_command():
