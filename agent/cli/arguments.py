@@ -25,6 +25,14 @@ class Parser(argparse.ArgumentParser):
             message = f"{wrong['name']} takes {_KINDS[wrong['kind']]}, not {wrong['value']}"
         self._refuse(message, ())
 
+    def format_help(self) -> str:
+        """With a sentence and examples for a command that has no further ones."""
+        from agent.cli.leaf_help import DESCRIPTIONS, examples_of
+
+        self.description = self.description or DESCRIPTIONS.get(self.prog)
+        examples = examples_of(self.prog)
+        return super().format_help() + (f"\n{examples}" if examples else "")
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuses an unknown option here, where the options are known that may have been meant."""
         found, unknown = super().parse_known_args(args, namespace)

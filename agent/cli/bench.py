@@ -68,7 +68,12 @@ def _add_servers(parser: argparse.ArgumentParser) -> None:
         "--api-key-env", metavar="NAME", default="", help="environment variable with the key for --url"
     )
     parser.add_argument("--model", metavar="NAME", default="", help="the model's name in requests")
-    parser.add_argument("--threads", metavar="N", type=_from(1), help="CPU threads of servers started here")
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=_from(1),
+        help="CPU threads of servers started here; default: of the profile",
+    )
 
 
 def _add_prompts(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +120,7 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
         "--osl",
         metavar="N",
         type=_from(1),
-        help="longest reply; default: of the suite (1200)",
+        help="longest reply in tokens; default: of the suite (1200)",
     )
     parser.add_argument(
         "--temperature", metavar="T", type=_temperature, help="default: of the suite (mostly 0.7)"

@@ -27,7 +27,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         title="actions", metavar="ACTION", parser_class=_before_dashes(type(parser))
     )
     listing = actions.add_parser("list", help="all servers, and what their tools cost")
-    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.add_argument("--json", action="store_true", help="a JSON array on stdout")
     listing.set_defaults(func=list_servers)
     _add_add(actions)
     for name, text, function in (

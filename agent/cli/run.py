@@ -64,9 +64,14 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
     rule = {"metavar": "RULE", "action": "append", "default": []}
     parser.add_argument("--allow", help="permit, for example 'shell(make *)'", **rule)
     parser.add_argument("--deny", help="forbid, for example 'write(docs/**)'", **rule)
-    parser.add_argument("--max-steps", metavar="N", type=int, help="most requests to the model")
     parser.add_argument(
-        "--max-seconds", metavar="S", type=float, help="most seconds, the server's start included"
+        "--max-steps", metavar="N", type=int, help="most requests to the model (default: limits.max_steps)"
+    )
+    parser.add_argument(
+        "--max-seconds",
+        metavar="S",
+        type=float,
+        help="most seconds, the server's start included (default: limits.max_seconds)",
     )
 
 

@@ -26,7 +26,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     action.set_defaults(func=list_skills)
 
     action = actions.add_parser("show", help="what a skill says and is allowed")
-    action.add_argument("name", metavar="NAME")
+    action.add_argument("name", metavar="NAME", help="as `agent skills list` has it")
     action.set_defaults(func=show)
 
     action = actions.add_parser("new", help="begin a skill of this project")

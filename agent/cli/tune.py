@@ -39,7 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="N",
         type=_minutes,
         default=30.0,
-        help="the budget; about half of it is kept for the comparison that decides (default: 30)",
+        help="the budget in minutes; about half of it is kept for the comparison that decides (default: 30)",
     )
     parser.add_argument(
         "--only",
@@ -59,7 +59,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         default=256,
         help="length of each reply in tokens (default: 256)",
     )
-    parser.add_argument("--threads", metavar="N", type=_count, help="CPU threads, held fixed")
+    parser.add_argument(
+        "--threads", metavar="N", type=_count, help="CPU threads, held fixed; default: varied"
+    )
     parser.add_argument(
         "--save-as", metavar="NAME", default="", help="name of the new profile (default: PROFILE-tuned)"
     )

@@ -1,11 +1,18 @@
 """Mistyped command lines: one line that says what is wrong, and a hint with the word that was meant."""
 
+import argparse
 import re
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from agent.cli.arguments import Parser
 from agent.cli.elsewhere import COMMANDS, command_hint
+from agent.cli.leaf_help import DESCRIPTIONS, EXAMPLES, examples_of
+from agent.cli.main import COMMANDS as MAIN_COMMANDS
 from agent.cli.main import run
 
 
@@ -104,6 +111,38 @@ def test_every_command_that_a_hint_names_has_a_help_text(word: str, capsys: pyte
 def test_a_group_without_an_action_shows_what_there_is(group: str, capsys: pytest.CaptureFixture[str]):
     run([group])
     assert "required" not in capsys.readouterr().err
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The commands below a parser that have none below them."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        yield parser
+    for group in groups:
+        for below in group.choices.values():
+            yield from leaves(below)
+
+
+@pytest.mark.parametrize("name", MAIN_COMMANDS)
+def test_every_command_says_in_its_help_what_it_does_and_gives_an_example_that_parses(name: str):
+    top = Parser(prog="agent")
+    import_module(f"agent.cli.{name}").add_parser(top.add_subparsers(parser_class=Parser))
+    for leaf in leaves(top):
+        text = leaf.format_help()
+        assert leaf.description, f"{leaf.prog} has no description"
+        assert all(action.help for action in leaf._actions), f"an option of {leaf.prog} has no help"
+        lines = re.findall(rf"^ +((?:{leaf.prog}|agent) .*)", text.partition("\nexample")[2], re.MULTILINE)
+        assert lines, f"{leaf.prog} has no example"
+        for line in examples_of(leaf.prog).splitlines()[1:]:
+            top.parse_args(shlex.split(line.partition("|")[0])[1:])
+
+
+def test_the_table_of_examples_has_no_command_that_is_gone():
+    top = Parser(prog="agent")
+    subparsers = top.add_subparsers(parser_class=Parser)
+    for name in MAIN_COMMANDS:
+        import_module(f"agent.cli.{name}").add_parser(subparsers)
+    assert {*EXAMPLES, *DESCRIPTIONS} <= {leaf.prog for leaf in leaves(top)}
 
 
 @pytest.mark.parametrize("line", ["help", "help run", "help server fit"])
