@@ -1,4 +1,4 @@
-"""What a compaction costs a real server, by its own figures. Its model has a vocabulary and says what is forced."""
+"""What a compaction costs a real server, by its own figures. Its replies are forced, its model is tiny."""
 
 from pathlib import Path
 

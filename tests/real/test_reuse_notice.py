@@ -1,20 +1,32 @@
 """What a person is told where a real server has lost the prompt of a conversation, and where it has not."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.app.background import in_background
 from agent.app.interactive import open_session
+from agent.app.server_memory import looking_at
+from agent.app.serving import Serving
 from agent.config.load import LoadedSettings, load_settings
+from agent.core.events import StepFinished
+from agent.core.reuse import ReuseWatch
+from agent.llm.stats import from_timings
 from agent.resources import data_folder
 from agent.server.download import obtain
+from agent.server.loopback import request_json
+from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, list_records
+from benchmarks.compaction_real import small_model
+from benchmarks.forcing_proxy import ForcingProxy
 from tests.app.talk import Talk, watched
+from tests.real import llama_server
 from tests.real.llama_server import real_binary
 from tests.real.rig import ROOT, ask
+from tests.real.tiny_pair import write_target
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -102,3 +114,69 @@ async def test_prompt_that_the_server_keeps_aside_is_no_loss(tmp_path: Path, mon
         assert await losses(talk, tmp_path) == []
         steps = talk.of("step_finished")
     assert any(step.stats.cached_tokens > step.stats.prompt_tokens for step in steps[1:])
+
+
+def at(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedSettings:
+    """A server with that address, of which no more is known."""
+    for kind in ("config", "state", "data"):
+        monkeypatch.setenv(f"AGENT_{kind.upper()}_HOME", str(tmp_path / kind))
+    (tmp_path / "config/profiles").mkdir(parents=True)
+    text = f'engine = "remote"\nurl = "{url}"\n[tools]\nprotocol = "native"\n'
+    (tmp_path / "config/profiles/mine.toml").write_text(text, "utf-8")
+    (tmp_path / "work").mkdir()
+    return load_settings(None, {}, {"profile": "mine", "permissions.mode": "plan"})
+
+
+async def test_template_that_drops_earlier_thoughts_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    words = " ".join(f"word{number}" for number in range(80))
+    template = ROOT / "tests/cases/templates/forgets-thoughts.jinja"
+    model = small_model(tmp_path, 4096)
+    serve = ("-m", str(model), "-c", "4096", "-np", "1", "--chat-template-file", str(template))
+    replies = (f"<think>\nLet me see.\n</think>\n\n{words}", "Yes.")
+    with llama_server.serving(serve, tmp_path) as up, ForcingProxy(up.port, "", replies) as proxy:
+        loaded = at(proxy.url, tmp_path, monkeypatch)
+        async with watched(await open_session(tmp_path / "work", loaded=loaded)) as talk:
+            await talk.turn("Say many words.")
+            await talk.turn("And now?")
+    assert proxy.requests[1]["messages"][-2]["reasoning_content"].strip() == "Let me see."
+    [notice] = [one.text for one in talk.of("notice") if "were read again" in one.text]
+    assert "leaves out its earlier thoughts" in notice
+    assert "preserve_reasoning" in notice
+
+
+def test_window_that_cannot_be_cut_and_has_no_checkpoint_is_named(tmp_path: Path):
+    """The reply comes back cut into other tokens, so the server has to go back to where it began."""
+    model = write_target(tmp_path / "windowed.gguf", architecture="gemma3")
+    profile = Profile.model_validate(
+        {"name": "mine", "engine": "llama-server", "target": {"file": str(model)}}
+    )
+    loaded = load_settings(None, {}, {})
+    server = Endpoint(base_url="", api_key="", profile="mine", context_tokens=4096, fingerprint="ours")
+    watch = ReuseWatch(look=looking_at(Serving(profile, loaded, "ours"), server))
+    asked, reply = {"role": "user", "content": "Say x. " * 120}, "x" * 700
+    first = {"messages": [asked], "grammar": f'root ::= "{reply}"', "logit_bias": [["x", False]]}
+    second = [asked, {"role": "assistant", "content": reply}, {"role": "user", "content": "Again."}]
+    words = (
+        "-m",
+        str(model),
+        "-c",
+        "4096",
+        "-np",
+        "1",
+        "-b",
+        "64",
+        "--ctx-checkpoints",
+        "0",
+        "--cache-ram",
+        "0",
+    )
+    told = []
+    with llama_server.serving(words, tmp_path) as up:
+        for body in ({**first, "max_tokens": 800}, {"messages": second, "max_tokens": 1}):
+            status, answer = request_json(up.port, "POST", "/v1/chat/completions", "", body, timeout=120)
+            assert status == 200, answer
+            stats = replace(from_timings(answer["timings"]), counted=True)
+            told.append(watch.observe(StepFinished(step=1, stop_reason="stop", stats=stats)))
+    assert told[0] is None
+    assert told[1] is not None, answer["timings"]
+    assert "the server had no checkpoint nearby" in told[1].text
