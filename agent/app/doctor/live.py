@@ -1,7 +1,8 @@
 """Questions to a running server: does what a session needs of it really work? Takes less than a minute.
 
-The chats are short and the same each time. They replace what the server's slot holds, so the next turn of a
-session on it reads its prompt again.
+The chats are short and the same each time, and most of them have their beginning in common: reading is what
+takes a slow server its time. They replace what the server's slot holds, so the next turn of a session on it
+reads its prompt again.
 """
 
 import asyncio
@@ -19,14 +20,14 @@ from agent.app.serving import Serving
 from agent.bench.baseline import Baseline
 from agent.bench.measure import Measurement, MeasureOptions, measure
 from agent.bench.prompt import BenchPrompt
-from agent.bench.suites import load_suite
 from agent.core.errors import AgentError
 from agent.core.guide import Offer
-from agent.core.messages import SystemMessage, ToolMessage, UserMessage
+from agent.core.messages import Message, SystemMessage, ToolMessage, UserMessage
 from agent.core.model import Reply
 from agent.core.stats import StepStats
 from agent.llm.client import ChatModel
 from agent.llm.probe import makes_calls, protocol_named
+from agent.llm.protocol import ToolProtocol, to_wire
 from agent.server.asking import ask
 from agent.server.profile import KINDS_WITH_A_MODEL
 from agent.server.record import Endpoint
@@ -40,12 +41,21 @@ _SLOW_SHARE = 0.7
 _LOW_ACCEPTANCE = 0.2
 _ANSWER_SECONDS = 30.0
 _LOOK_INTO_THE_LOG = "see `agent server logs`, or the log of the server where it runs elsewhere"
-_REPEATED = "Say yes. " * 60
-_TO_REPEAT = "".join(f"part_{n}: {word}, line {n * 7}; " for n, word in enumerate(
-    ("amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty")
+_TO_MEASURE = (
+    "Write one Python file with a class Stack: push, pop, peek and size, each with a docstring, and five "
+    "unittest tests. Answer with the code alone."
+)
+# So long that the words before the second reply are those before the first, for as far back as drafts look.
+_TO_BE_REPEATED = (
+    "Say the list of all parts once more, in the same order, with nothing before it and nothing after it."
+)
+_REPEATED = "".join(f"part_{n}: {word}, line {n * 7}; " for n, word in enumerate(
+    ("amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heath")
 ))  # fmt: skip
-_REPEATED_TOKENS = 112
+_REPEATED_TOKENS = 84
 _REUSED_SHARE = 0.9
+_CALLED = ("glob", "finish")
+_LITTLE_REPLY_TOKENS = 4
 _QUESTION = "Call the tool `glob` with the pattern *.md now."
 
 
@@ -67,9 +77,9 @@ class Live:
         questions: list[tuple[str, Callable[[], Awaitable[list[Finding]]]]] = [
             ("template", self._template),
             ("prefix", self._prefix),
-            ("speed", self._speed),
             ("tool-call", self._tool_call),
             ("constrained", self._constrained),
+            ("speed", self._speed),
         ]
         for number, (name, question) in enumerate(questions):
             left = self.patience - (self.clock() - self.began)
@@ -111,7 +121,7 @@ class Live:
         return [ok("template", "the chat template renders")]
 
     async def _speed(self) -> list[Finding]:
-        prompt = load_suite("coding")[0]
+        prompt = BenchPrompt.of_text(_TO_MEASURE)
         profile = self.serving.profile
         sampling = profile.sampling.model_dump(exclude_none=True, exclude={"temperature"})
         options = MeasureOptions(
@@ -125,11 +135,13 @@ class Live:
         return [self._judged_speed(found), *self._judged_drafting(found)]
 
     async def _drafted_of_a_repetition(self, options: MeasureOptions) -> dict[str, int | None]:
-        """What is drafted where the reply repeats the prompt, to which a grammar binds it."""
+        """What is drafted where the reply is the same as the one before, to which a grammar binds it."""
         if not speaks_llama(self.endpoint):
             return {}
-        prompt = BenchPrompt.of_text(f"Repeat this:\n{_TO_REPEAT}")
-        bound = {"grammar": f"root ::= {json.dumps(_TO_REPEAT)}\n"}
+        question = {"role": "user", "content": _TO_BE_REPEATED}
+        messages = (question, {"role": "assistant", "content": _REPEATED}, question)
+        prompt = BenchPrompt(id="repeated", category="own", messages=messages)
+        bound = {"grammar": f"root ::= {json.dumps(_REPEATED)}\n"}
         found = await measure(
             self.endpoint, prompt, replace(options, max_tokens=_REPEATED_TOKENS, temperature=0.0, extra=bound)
         )
@@ -183,11 +195,10 @@ class Live:
 
     async def _tool_call(self) -> list[Finding]:
         """A call, its result, and a reply to that."""
-        protocol = protocol_named(self.protocol, built_in_tools())
         model = self._model(self.protocol)
         bound = self.protocol == "constrained"
         offer = Offer(tools=frozenset({"glob"})) if bound else Offer()
-        messages = [SystemMessage(protocol.system_text(system_prompt())), UserMessage(_QUESTION)]
+        messages = self._asked_for_a_call
         remedy = f'set protocol = "{"native" if bound else "constrained"}" below [tools] in the profile'
         try:
             first = await _reply(model, messages, 96, offer)
@@ -200,7 +211,7 @@ class Live:
                 text = f"the model answered a request for a {self.protocol} tool call without one{reason}"
                 return [warning("tool-call", text, f"it may be too small; else {remedy}")]
             result = ToolMessage(calls[0].id, calls[0].name, "README.md")
-            second = await _reply(model, [*messages, first.message, result], 16, Offer())
+            second = await _reply(model, [*messages, first.message, result], _LITTLE_REPLY_TOKENS, Offer())
         finally:
             await model.close()
         if second is None or second.stop_reason in ("error", "overflow"):
@@ -231,7 +242,7 @@ class Live:
             return []  # the round trip is bound by a schema, and tells
         model = self._model("constrained")
         try:
-            works = await makes_calls(model, protocol_named("constrained", built_in_tools()), system_prompt())
+            works = await makes_calls(model, _protocol("constrained"), system_prompt())
         finally:
             await model.close()
         if works:
@@ -241,19 +252,31 @@ class Live:
         )
         return [warning("constrained", why, "native tool calls work without; update the server for it")]
 
+    @property
+    def _asked_for_a_call(self) -> list[Message]:
+        """As a session begins."""
+        protocol = _protocol(self.protocol)
+        return [SystemMessage(protocol.system_text(system_prompt())), UserMessage(_QUESTION)]
+
     async def _prefix(self) -> list[Finding]:
-        """The same request twice: the second one should find its prompt in the cache."""
+        """The same request twice: the second one should find its prompt in the cache, as the call will."""
         if not speaks_llama(self.endpoint):
             return []
+        fields = _protocol(self.protocol).request_fields(Offer())
         body = {
             "model": self.endpoint.model,
-            "messages": [{"role": "user", "content": _REPEATED}],
+            "messages": to_wire(self._asked_for_a_call),
             "max_tokens": 1,
             "cache_prompt": True,
+            **{name: value for name, value in fields.items() if name == "tools"},
         }
+        if told := template_arguments(self.endpoint, self.serving.profile):
+            body["chat_template_kwargs"] = dict(told)
         timings: dict[str, Any] = {}
         for _ in range(2):
-            status, answer = await in_background(lambda: self._post("/v1/chat/completions", body))
+            status, answer = await in_background(
+                lambda: self._post("/v1/chat/completions", body, self.patience)
+            )
             if status != 200 or not isinstance(answer, dict):
                 return [
                     warning(
@@ -274,15 +297,15 @@ class Live:
     def _model(self, protocol: str) -> ChatModel:
         return ChatModel(
             connection_to(self.endpoint, self.serving.profile),
-            protocol_named(protocol, built_in_tools()),
+            _protocol(protocol),
             context_tokens=self.endpoint.context_tokens,
             sampling=self.serving.profile.sampling.model_dump(exclude_none=True),
             cancel=asyncio.Event(),
         )
 
-    def _post(self, path: str, body: Any) -> tuple[int, Any]:
+    def _post(self, path: str, body: Any, timeout: float = _ANSWER_SECONDS) -> tuple[int, Any]:
         endpoint = self.endpoint
-        return ask(endpoint.base_url, path, endpoint.api_key, body=body, timeout=_ANSWER_SECONDS)
+        return ask(endpoint.base_url, path, endpoint.api_key, body=body, timeout=timeout)
 
 
 async def _reply(model: ChatModel, messages: Any, tokens: int, offer: Offer) -> Reply | None:
@@ -290,6 +313,12 @@ async def _reply(model: ChatModel, messages: Any, tokens: int, offer: Offer) -> 
         if isinstance(item, Reply):
             return item
     return None
+
+
+def _protocol(name: str) -> ToolProtocol:
+    """With all tools where the server has to render and understand them, else with those that are called."""
+    tools = built_in_tools()
+    return protocol_named(name, tools if name == "native" else [one for one in tools if one.name in _CALLED])
 
 
 def _drafts_from_context(kinds: Sequence[str]) -> bool:

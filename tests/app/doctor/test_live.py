@@ -51,11 +51,11 @@ async def test_call_and_its_result_and_a_bound_reply_make_a_round_trip(
     live: Ask, scripted_server: StartServer
 ):
     glob = call("glob", pattern="*.md")
-    server = scripted_server("warm", "warm", "class A: pass", glob, "README.md", replace(glob, times=0))
+    server = scripted_server("warm", "warm", glob, "README.md", replace(glob, times=0))
     found = await found_by(live(server))
     assert found["tool-call"].message == "native tool calls work, there and back (glob)"
     assert found["constrained"].level == "ok"
-    assert server.chats[4].body["messages"][-1]["role"] == "tool"
+    assert server.chats[3].body["messages"][-1]["role"] == "tool"
 
 
 async def test_server_that_refuses_is_a_problem_and_the_other_questions_are_asked(
@@ -70,4 +70,4 @@ async def test_what_there_is_no_time_for_is_named(live: Ask, scripted_server: St
     ticks = itertools.chain([0.0, 0.0, 100.0], itertools.repeat(100.0))
     look = live(scripted_server(Step(text="x", times=0)), clock=lambda: next(ticks))
     found = await found_by(look)
-    assert found["live"].message == "not finished within 55 s: prefix, speed, tool-call, constrained"
+    assert found["live"].message == "not finished within 55 s: prefix, tool-call, constrained, speed"

@@ -95,7 +95,7 @@ async def test_repeated_prompt(live: Ask, plain: Ask, status: int, timings: Answ
 
 
 def growing(cached: int) -> list[Any]:
-    """Two repeated prompts, a measured one, a call, and a reply to its result of which so much was cached."""
+    """Two repeated prompts, a call, and a reply to its result of which so much was cached."""
     chunks = (
         {"choices": [{"index": 0, "delta": {"content": "done"}, "finish_reason": None}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
@@ -103,7 +103,7 @@ def growing(cached: int) -> list[Any]:
             "cache_n": cached, "prompt_n": 900, "prompt_ms": 9.0, "predicted_n": 1, "predicted_ms": 1.0,
         }},
     )  # fmt: skip
-    return ["warm", "warm", "measured", call("glob", pattern="*.md"), Step(chunks=chunks), WORD]
+    return ["warm", "warm", call("glob", pattern="*.md"), Step(chunks=chunks), WORD]
 
 
 @pytest.mark.parametrize(("cached", "level"), [(3, "warning"), (9000, "ok")])
@@ -130,17 +130,24 @@ async def test_drafts_from_the_context_are_tried_with_a_text_to_repeat(
     live: Ask, scripted_server: StartServer, drafted: int, level: str
 ):
     server = scripted_server(
-        "warm", "warm", "measured", Step(text="part_0", drafted=drafted, accepted=drafted // 2), WORD
+        "warm",
+        "warm",
+        "no call",
+        "bound",
+        "measured",
+        Step(text="part_0", drafted=drafted, accepted=drafted // 2),
+        WORD,
     )
     found = (await found_by(live(server, speculation="ngram-mod", managed=True)))["drafting"]
     assert (found.level, bool(found.remedy)) == (level, level != "ok")
-    body = server.chats[3].body
-    assert json.loads(body["grammar"].removeprefix("root ::= ")) in body["messages"][0]["content"]
+    body = server.chats[5].body
+    asked, said, asked_again = (one["content"] for one in body["messages"])
+    assert (asked, said) == (asked_again, json.loads(body["grammar"].removeprefix("root ::= ")))
 
 
 async def test_result_of_a_call_that_the_server_refuses(live: Ask, scripted_server: StartServer):
     refusal = Step(fault="http_500", message="Failed to parse tool call arguments as JSON", times=0)
-    server = scripted_server("warm", "warm", "measured", call("glob", pattern="*.md"), refusal)
+    server = scripted_server("warm", "warm", call("glob", pattern="*.md"), refusal)
     found = (await found_by(live(server)))["tool-call"]
     assert found.level == "problem"
     assert "refuses the result of a tool call" in found.message
@@ -155,7 +162,7 @@ async def test_replies_that_no_schema_binds(live: Ask, scripted_server: StartSer
 
 async def test_bound_calls_show_that_replies_are_bound(live: Ask, scripted_server: StartServer):
     glob = call("glob", pattern="*.md")
-    server = scripted_server("warm", "warm", "measured", glob, glob)
+    server = scripted_server("warm", "warm", glob, glob)
     found = await found_by(live(server, protocol="constrained"))
     assert (found["tool-call"].level, found["constrained"].level) == ("ok", "ok")
 
