@@ -77,15 +77,22 @@ class LastingDriver(LinuxDriver):
         self._file = cast("IO[str]", UntilItIsGone(self._file))
         self._stop = self.exit_event = WakingEvent()
         self._held: list[str] = []
+        self._loop: asyncio.AbstractEventLoop | None = None  # while the terminal is the interface's
 
     def start_application_mode(self) -> None:
         super().start_application_mode()
+        if self._key_thread is None or not self._key_thread.is_alive():
+            return  # continued in the background, where the terminal belongs to others
+        self._loop = asyncio.get_running_loop()
         look_at_size = signal.getsignal(signal.SIGWINCH)
         if callable(look_at_size):
             # Textual's handler can be interrupted by the next of its kind between its look at the size and
             # its message of it. Then the older size is told last, and is the one that stays.
-            loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGWINCH, look_at_size, signal.SIGWINCH, None)
+            self._loop.add_signal_handler(signal.SIGWINCH, look_at_size, signal.SIGWINCH, None)
+
+    def stop_application_mode(self) -> None:
+        self._loop = None
+        super().stop_application_mode()
 
     def write(self, data: str) -> None:
         """Hands over a frame in one piece with its marks, because each piece wakes the thread that writes."""
@@ -124,6 +131,12 @@ class LastingDriver(LinuxDriver):
         for message in messages:
             self.process_message(message)
 
+    def _sigtstp_application(self, *arguments: Any) -> None:
+        if self._loop is None:  # it has ended, or left the terminal to an editor
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return
+        super()._sigtstp_application(*arguments)
+
     def _sigcont_application(self, *arguments: Any) -> None:
         import termios
 
@@ -131,4 +144,23 @@ class LastingDriver(LinuxDriver):
             termios.tcgetattr(self.fileno)
         except termios.error:  # the system also sends it when it takes the terminal away
             return
-        super()._sigcont_application(*arguments)
+        if self._must_signal_resume:
+            super()._sigcont_application(*arguments)
+        elif self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: the program ends
+                self._loop.call_soon_threadsafe(self._take_up_again)
+
+    def _take_up_again(self) -> None:
+        """After SIGSTOP, of which nobody is told. Textual would start a second time, beside what still runs:
+        two threads would share the keys, and one of them would never end.
+        """
+        import termios
+
+        if self._loop is None:
+            return
+        with suppress(termios.error):
+            if termios.tcgetattr(self.fileno)[3] & termios.ICANON:  # a shell had the terminal meanwhile
+                self.suspend_application_mode()
+                self._must_signal_resume = True
+                self.resume_application_mode()
+        self._app.refresh(layout=True)

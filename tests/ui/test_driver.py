@@ -5,12 +5,14 @@ import io
 import os
 import select
 import signal
+import termios
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from threading import Thread
+from threading import enumerate as enumerate_threads
 
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual.app import App
@@ -162,6 +164,43 @@ async def test_a_size_that_comes_while_the_one_before_is_looked_at_is_told_last(
             driver.stop_application_mode()
             driver.close()
     assert sizes == [(80, 24), (20, 5), (120, 36)]
+
+
+def key_threads() -> int:
+    return sum(thread.name == "textual-input" for thread in enumerate_threads())
+
+
+async def test_being_stopped_and_continued_starts_nothing_a_second_time():
+    typing, terminal = os.openpty()
+    rig, screen = Rig(), os.fdopen(os.dup(terminal), "w")
+    app = rig.app
+    before = key_threads()
+    driver = LastingDriver(app)
+    driver.fileno, driver._file, driver._app = terminal, screen, app
+    async with app.run_test():
+        driver.start_application_mode()
+        try:
+            for is_taken_by_a_shell in (False, True):
+                if is_taken_by_a_shell:
+                    tty.setcbreak(terminal)
+                    modes = termios.tcgetattr(terminal)
+                    modes[3] |= termios.ICANON
+                    termios.tcsetattr(terminal, termios.TCSANOW, modes)
+                signal.raise_signal(signal.SIGCONT)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert key_threads() == before + 1
+                assert not termios.tcgetattr(terminal)[3] & termios.ICANON
+        finally:
+            driver.stop_application_mode()
+        signal.raise_signal(signal.SIGCONT)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert key_threads() == before
+        driver.close()
+    screen.close()
+    os.close(typing)
+    os.close(terminal)
 
 
 async def test_a_frame_is_written_in_one_piece_with_its_marks():

@@ -183,7 +183,10 @@ class Terminal:
         self._child.ptyproc.wait()
 
     def close(self) -> None:
-        self._child.close(force=True)
+        if self._child.isalive():
+            self._child.kill(signal.SIGKILL)
+            self._child.ptyproc.wait()  # pexpect itself waits a tenth of a second and gives up
+        self._child.close()
 
     @property
     def is_restored(self) -> bool:

@@ -1,6 +1,8 @@
 """Terminals of all kinds: sizes that change, no colours, no screen, no UTF-8."""
 
+import os
 import re
+import signal
 
 import pytest
 
@@ -32,6 +34,20 @@ def test_no_size_loses_text_or_the_input_field(
     screen.until("Talk")
     assert len(screen.rows) == 36
     screen.until(lambda: screen.rows[-1].strip().startswith("ask"))
+
+
+def test_one_that_is_stopped_and_continued_takes_every_key_and_ends(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("Here.").url)
+    screen = terminal()
+    screen.until_ready()
+    for number in (signal.SIGSTOP, signal.SIGCONT) * 3:
+        os.kill(screen.pid, number)
+    screen.say("Are you there")
+    screen.until("Here.")
+    assert screen.quit() == 0
+    assert screen.is_restored
 
 
 def test_no_colour_is_sent_where_none_is_wanted_and_the_cursor_is_reversed(
