@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from agent.config.model import McpServer, Settings, all_settings
+from agent.config.model import McpServer, Settings, all_settings, default_settings, value_of
 from agent.config.text import closest, parse_value, printable, shorten, show_value
 from agent.core.errors import UsageError
 from agent.resources import FOLDER_VARIABLES
@@ -105,7 +105,7 @@ def file_layer(name: LayerName, path: Path, content: bytes) -> Layer:
         remedy = "correct it there"
         if name == "user" and found[0].key in values and found[0].key.isprintable():
             remedy += f", or take it out with `agent config unset {shlex.quote(found[0].key)}`"
-        raise UsageError(found[0].text + more, remedy)
+        raise UsageError(found[0].text + more, f"{_what_it_is(found[0].key)}{remedy}")
     return Layer(values, {key: origin_of(key) for key in values})
 
 
@@ -236,7 +236,7 @@ def _file_position(path: Path, text: str, key: str) -> str:
 def _validate(table: dict[str, Any], where: Callable[[str], str], hint: str) -> None:
     found = _mistakes(table, where)
     if found:
-        raise UsageError(found[0].text, hint)
+        raise UsageError(found[0].text, f"{_what_it_is(found[0].key)}{hint}")
 
 
 def _mistakes(table: dict[str, Any], where: Callable[[str], str]) -> list[Mistake]:
@@ -253,6 +253,26 @@ def _mistakes(table: dict[str, Any], where: Callable[[str], str]) -> list[Mistak
     return []
 
 
+_PLAIN_WORDS = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid boolean": "true or false",
+    "a valid string": 'a text in "quotes"',
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+
+
+def _what_it_is(key: str) -> str:
+    """What a setting means and what it is if nobody says anything, for the hint to a wrong value of it."""
+    info = next((info for info in all_settings() if info.key == key), None)
+    if info is None or key in NEVER_SHOWN:
+        return ""
+    default = value_of(default_settings(Path()), key) if key != "models.folder" else None
+    usual = "" if default in (None, "", (), {}) else f", by default {show_value(default)}"
+    return f"{key} is: {info.description}{usual}; "
+
+
 def _explain(error: Any, key: str) -> str:
     if error["type"] == "extra_forbidden":
         return _explain_unknown(key, is_table=isinstance(error["input"], dict))
@@ -262,6 +282,8 @@ def _explain(error: Any, key: str) -> str:
     if error["type"] == "tuple_type":
         return f'{shown} must be a list, written ["...", "..."]'
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    for learned, plain in _PLAIN_WORDS.items():
+        message = message.replace(learned, plain)
     if error["type"] == "path_type":
         message = "must be the path of a folder in quotes"
     if key in NEVER_SHOWN or key == "ui.keys" or key.startswith("mcp.servers."):

@@ -291,12 +291,11 @@ def _new_reference(state: RepoState, branch: str) -> str:
     if odd or ask(state.root, ["check-ref-format", reference]).code != 0:
         raise UsageError(f"{branch!r} is not a valid branch name", "git help check-ref-format has the rules")
     if ask(state.root, ["show-ref", "--verify", "--quiet", reference]).code == 0 or branch == state.branch:
-        back = (
-            "; you are on it, and `git switch -` goes back to the one before"
-            if branch == state.branch
-            else ""
+        there = "you are on it: leave out --branch" if branch == state.branch else f"`git switch {branch}`"
+        alone = "" if branch == state.branch else " and no --branch"
+        raise UsageError(
+            f"the branch {branch} exists already", f"{there}{alone} to work there, or choose a new name"
         )
-        raise UsageError(f"the branch {branch} exists already", f"choose another name{back}")
     return reference
 
 

@@ -44,20 +44,20 @@ STRANGERS = [
         ("[check]\ncheck = 'x'", 2, "unknown key 'check.check'; [check] has command"),
         ("zebra = 3", 1, "unknown key 'zebra'; `agent config show --explain` lists all settings"),
         ('"limits.max_steps" = 3', None, "'limits.max_steps' must be written without quotes"),
-        ("[limits]\nmax_steps = '3'", 2, 'limits.max_steps must be a valid integer, not "3"'),
-        ("[limits]\nmax_steps = true", 2, "limits.max_steps must be a valid integer, not true"),
-        ("[limits]\nmax_steps = 0", 2, "limits.max_steps must be greater than or equal to 1, not 0"),
-        ("limits.max_steps = 0", 1, "limits.max_steps must be greater than or equal to 1, not 0"),
+        ("[limits]\nmax_steps = '3'", 2, 'limits.max_steps must be a whole number, not "3"'),
+        ("[limits]\nmax_steps = true", 2, "limits.max_steps must be a whole number, not true"),
+        ("[limits]\nmax_steps = 0", 2, "limits.max_steps must be at least 1, not 0"),
+        ("limits.max_steps = 0", 1, "limits.max_steps must be at least 1, not 0"),
         ("[limits]\nmax_seconds = nan", 2, "limits.max_seconds must be a finite number, not nan"),
         (
             "[limits]\nmax_seconds = 1e300",
             2,
-            "limits.max_seconds must be less than or equal to 2592000, not 1e+300",
+            "limits.max_seconds must be at most 2592000, not 1e+300",
         ),
         ("limits = 3", 1, "limits must be a table, written [limits]"),
         ("ui.keys.send-latter = 'f9'", None, "ui.keys has no 'send-latter'; did you mean 'send-later'?"),
         ("ui.keys.zebra = 'f9'", None, "ui.keys has no 'zebra'; /keys lists the names"),
-        ("[server]\nreuse = 1", 2, "server.reuse must be a valid boolean, not 1"),
+        ("[server]\nreuse = 1", 2, "server.reuse must be true or false, not 1"),
         ("[permissions]\ndeny = 'x'", 2, 'permissions.deny must be a list, written ["...", "..."]'),
         (
             "[permissions]\nmode = 'yolo'",
@@ -67,7 +67,7 @@ STRANGERS = [
         ("[models]\nsources = ['web']", 2, "models.sources must be 'hub' or 'pypi', not \"web\""),
         ("[models]\nfolder = 3", 2, "models.folder must be the path of a folder in quotes, not 3"),
         ("[models]\nfolder = ''", 2, 'models.folder must not be empty, not ""'),
-        ("profile = 1979-05-27", 1, "profile must be a valid string, not 1979-05-27"),
+        ("profile = 1979-05-27", 1, 'profile must be a text in "quotes", not 1979-05-27'),
         (
             '[check]\ncommand = "a\\u0000b"',
             2,
@@ -99,6 +99,16 @@ def test_every_mistake_in_a_file_has_a_hint(home: Home, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         home.load()
     assert "correct it there" in caught.value.hint
+
+
+def test_the_hint_to_a_wrong_value_says_what_the_setting_is(home: Home) -> None:
+    home.user("[limits]\nmax_steps = 'many'\n")
+    with pytest.raises(UsageError) as caught:
+        home.load()
+    assert caught.value.hint == (
+        "limits.max_steps is: model requests in one run, by default 40; correct it there, or take it out "
+        "with `agent config unset limits.max_steps`"
+    )
 
 
 def test_mistakes_in_variables_and_on_the_command_line_have_a_hint(home: Home) -> None:
@@ -157,7 +167,7 @@ def test_variables_of_other_programs_are_left_alone(home: Home) -> None:
 
 def test_a_wrong_value_in_the_environment_names_the_variable(home: Home) -> None:
     assert home.refusal({"AGENT_LIMITS_MAX_STEPS": "many"}) == (
-        'environment variable AGENT_LIMITS_MAX_STEPS: limits.max_steps must be a valid integer, not "many"'
+        'environment variable AGENT_LIMITS_MAX_STEPS: limits.max_steps must be a whole number, not "many"'
     )
 
 

@@ -56,8 +56,12 @@ async def test_going_back_to_the_branch_before_works_as_after_git_switch(repo: P
 
 async def test_an_existing_branch_is_refused(repo: Path, git: Git) -> None:
     git(repo, "branch", "taken")
-    with pytest.raises(UsageError, match="branch taken exists already"):
+    with pytest.raises(UsageError, match="branch taken exists already") as caught:
         await create_branch(repo, "taken")
+    assert caught.value.hint == "`git switch taken` and no --branch to work there, or choose a new name"
+    with pytest.raises(UsageError, match="branch main exists already") as caught:
+        await create_branch(repo, "main")
+    assert caught.value.hint == "you are on it: leave out --branch to work there, or choose a new name"
     assert git(repo, "branch", "--show-current").strip() == "main"
 
 
