@@ -177,8 +177,15 @@ class Workbench:
         if not self.card.guided:
             return None
         if self.tools_of_skill:
-            return NarrowGuide(self.tools_of_skill, has_looked=self.has_looked)
+            return NarrowGuide(self._tools_for_skill(), has_looked=self.has_looked)
         return SmallModelGuide([tool.name for tool in self.tools], self.surroundings)
+
+    def _tools_for_skill(self) -> frozenset[str]:
+        """Where the skill brought what there is to see, a small model would look on and never answer."""
+        if not self.has_looked:
+            return self.tools_of_skill
+        changing = (tool.name for tool in self.tools if tool.access == "write")
+        return self.tools_of_skill.intersection(changing)
 
     @property
     def reply_tokens(self) -> int:

@@ -10,7 +10,8 @@ class NarrowGuide:
     """Offers `tools`, and `finish` once one of them has worked: a small model likes to answer unseen.
 
     One that makes a call a second time has seen all that it will look at, and is left nothing but to answer.
-    One that `has_looked` was shown output of commands with its task, and may answer at once.
+    One that `has_looked` was shown output of commands with its task, and may answer at once. There may be
+    no `tools` then.
     """
 
     def __init__(self, tools: Collection[str], *, has_looked: bool = False) -> None:

@@ -28,3 +28,7 @@ def test_model_that_asks_the_same_again_can_only_answer():
         guide.observe(ToolStarted(call_id="1", tool="shell", arguments={"command": command}))
         guide.observe(finished("ok"))
     assert guide.offer().tools == {"finish"}
+
+
+def test_work_may_end_at_once_where_output_came_with_the_task():
+    assert NarrowGuide(["shell"], has_looked=True).offer().tools == {"shell", "finish"}

@@ -21,7 +21,7 @@ def test_skill_of_the_program_is_spelled_out(place: Place, scripted_server: Star
     done = place.run("run", "-p", "/write-a-commit-message only shop.py", "--output", "json")
     assert done.code == 0
     assert "Use the skill write-a-commit-message." in first_message(server)
-    assert "git diff --staged" in first_message(server)
+    assert "`git diff --staged` prints:\n```\n" in first_message(server)
     assert "only shop.py" in first_message(server)
     assert json.loads(done.out)["answer"] == "Fix prices"
 
@@ -34,6 +34,19 @@ def test_skill_of_the_person_may_use_what_it_asks_for(place: Place, scripted_ser
     place.use(scripted_server(call("shell", command="touch made"), call("finish", answer="Made.")).url)
     assert place.run("run", "-p", "/make-it").code == 0
     assert (place.workspace / "made").exists()
+
+
+def test_commands_of_a_skill_are_run_under_the_rules(place: Place, scripted_server: StartServer):
+    text = "---\nname: look\ndescription: Looks.\n---\nGood: !`echo seen`\nBad: !`touch ../made`\n"
+    folder = place.config / "skills/look"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(text)
+    server = scripted_server(call("finish", answer="Done."))
+    place.use(server.url)
+    assert place.run("run", "-p", "/look").code == 4
+    assert "Good: `echo seen` prints:\n```\nseen\n" in first_message(server)
+    assert "Bad: `touch ../made`\n" in f"{first_message(server)}\n"
+    assert not (place.workspace.parent / "made").exists()
 
 
 def test_custom_command_gets_its_arguments(place: Place, scripted_server: StartServer):
