@@ -3,11 +3,12 @@
 import time
 from pathlib import Path
 
+from agent.core.whole_file import write_whole
 from agent.resources import profiles_folder
 from agent.server.fingerprint import fingerprint
 from agent.server.identity import process_identity
 from agent.server.profile_files import load_profile
-from agent.server.record import Record, key_file, write_private, write_record
+from agent.server.record import Record, key_file, write_record
 
 PROFILE = "embedded-small"
 KEY = "benchmark"
@@ -18,7 +19,7 @@ def pretend(pid: int, port: int, *, state: Path, models: Path) -> None:
     folder = state / "run"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     mark = fingerprint(load_profile(PROFILE, [profiles_folder()]), models)
-    write_private(key_file(folder, mark), KEY)
+    write_whole(key_file(folder, mark), KEY)
     record = Record(
         pid=pid,
         identity=process_identity(pid) or "",

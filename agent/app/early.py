@@ -17,8 +17,9 @@ from typing import Any
 
 from agent.core.errors import AgentError
 from agent.core.file_times import last_change
+from agent.core.whole_file import write_whole
 from agent.resources import runtime_folder, state_folder
-from agent.server.record import Record, read_record, record_file, write_private
+from agent.server.record import Record, read_record, record_file
 from agent.server.slot_reading import Progress, Read, Reading, last_task, look_at_slots
 from agent.server.slot_states import find_state, folder_of, life_of, restore
 
@@ -85,8 +86,7 @@ def read_note(path: Path) -> HeadNote | None:
 def write_note(path: Path, note: HeadNote) -> None:
     """A note that cannot be written only costs the next run its head start."""
     with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, json.dumps(asdict(note)))
+        write_whole(path, json.dumps(asdict(note)))
         now = time.time()
         old = sorted(path.parent.glob("*.json"), key=lambda one: last_change(one, now))[:-_MOST_NOTES]
         for one in old:

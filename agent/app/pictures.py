@@ -1,8 +1,7 @@
 """Images that a person attaches: which files they are, whether the model sees them, where they are kept."""
 
+import errno
 import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 
 from agent.core.messages import Message, Picture, UserMessage
 from agent.core.outside_text import shown_name
-from agent.core.private_folder import make_private_folder
+from agent.core.regular_file import read_regular
+from agent.core.whole_file import write_whole
 from agent.server.record import Endpoint
 
 MOST_BYTES = 10 * 1024 * 1024
@@ -44,10 +44,10 @@ def keep_picture(path: Path, name: str, folder: Path) -> Picture | Refused:
     Reads and writes files, so call it in a thread.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
-            return Refused(f"it is larger than {MOST_BYTES // 2**20} MiB")
-        content = path.read_bytes()
+        content = read_regular(path, MOST_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            return Refused(f"it is larger than {MOST_BYTES // 2**20} MiB")
         return Refused(f"it cannot be read: {error.strerror or error}")
     return keep_content(content, name, folder)
 
@@ -63,22 +63,10 @@ def keep_content(content: bytes, name: str, folder: Path) -> Picture | Refused:
     target = folder / f"{hashlib.sha256(content).hexdigest()[:24]}{suffix}"
     try:
         if not target.exists():
-            _write(target, content)
+            write_whole(target, content)
     except OSError as error:
         return Refused(f"it cannot be kept in {folder}: {error.strerror or error}")
     return Picture(str(target), name, media_type)
-
-
-def _write(target: Path, content: bytes) -> None:
-    make_private_folder(target.parent)
-    descriptor, temporary = tempfile.mkstemp(prefix=".picture.", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(target)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def sees(endpoint: Endpoint) -> bool:

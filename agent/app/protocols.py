@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from agent.app.background import in_background
 from agent.app.conversation import Setting, model_for, system_prompt
+from agent.core.whole_file import write_whole
 from agent.llm.probe import makes_calls, protocol_named
 from agent.resources import runtime_folder
-from agent.server.record import Endpoint, read_record, record_file, write_private
+from agent.server.record import Endpoint, read_record, record_file
 from tools import built_in_tools
 
 _OTHER = {"native": "constrained", "constrained": "native"}
@@ -35,7 +37,8 @@ async def tried_protocol(setting: Setting) -> tuple[str, str]:
         if works is None:
             return wanted, ""  # the turn will say what is wrong with the server
         if works:
-            write_private(path, json.dumps({**program, wanted: name}))
+            with suppress(OSError):  # it is only tried again next time
+                write_whole(path, json.dumps({**program, wanted: name}))
             surprise = f"{wanted} tool calls do not work with this model, so {name} ones are used"
             return name, "" if name == wanted else surprise
     return wanted, _NO_CALLS

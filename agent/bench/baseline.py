@@ -1,16 +1,13 @@
 """What each server could do when it was measured last, to notice later that it has become slower."""
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from agent.core.errors import AgentError
-from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.server.record import Endpoint
 
 FILE_NAME = "baselines.json"
@@ -54,17 +51,9 @@ def store_baseline(file: Path, fingerprint: str, baseline: Baseline) -> None:
     suites = table.get(fingerprint)
     table[fingerprint] = {**(suites if isinstance(suites, dict) else {}), baseline.suite: asdict(baseline)}
     text = json.dumps(table, indent=1, sort_keys=True) + "\n"
-    temporary = ""
     try:
-        make_private_folder(file.parent)
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(temporary).replace(file)
+        write_whole(file, text)
     except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
         raise AgentError(f"the speed could not be remembered in {file}: {error.strerror}") from error
 
 

@@ -5,15 +5,14 @@ and is trusted no more than the server is.
 """
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.mcp.config import ServerSpec
 from agent.mcp.listing import Offer, PromptArgument, RemotePrompt, RemoteResource, RemoteTool
 
@@ -62,18 +61,8 @@ class KnownServers:
         record: dict[str, Any] = {"version": 1, "server": spec.name, "at": int(time.time())}
         for key, items in (("tools", tools), ("prompts", prompts), ("resources", resources)):
             record[key] = [asdict(item) for item in items]
-        content = json.dumps(record)
-        temporary: Path | None = None
-        try:
-            make_private_folder(self.folder)
-            descriptor, name = tempfile.mkstemp(prefix=".known.", dir=self.folder)
-            temporary = Path(name)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(content)
-            temporary.replace(self._path(spec))
-        except OSError:
-            if temporary is not None:
-                temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            write_whole(self._path(spec), json.dumps(record))
 
     def forget(self, spec: ServerSpec) -> None:
         """Forgets the tools of a server."""

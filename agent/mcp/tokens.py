@@ -5,9 +5,7 @@ A file belongs to the name of a server and its address, so that no other address
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import UsageError
-from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.mcp.config import ServerSpec
 
 _LARGEST_BYTES = 256 * 1024
@@ -48,17 +46,9 @@ class TokenFile:
         Raises:
             UsageError: it cannot be written.
         """
-        temporary: Path | None = None
         try:
-            make_private_folder(self.path.parent)
-            descriptor, name = tempfile.mkstemp(prefix=".token.", dir=self.path.parent)  # 0600 from the start
-            temporary = Path(name)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(json.dumps(record))
-            temporary.replace(self.path)
+            write_whole(self.path, json.dumps(record))
         except OSError as error:
-            if temporary is not None:
-                temporary.unlink(missing_ok=True)
             reason = error.strerror or error
             raise UsageError(f"the sign-in cannot be kept in {self.path.parent}: {reason}") from error
 

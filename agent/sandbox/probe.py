@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.core.whole_file import write_whole
 from agent.sandbox.probed import Probed
 
 Wrap = Callable[["Trial", Sequence[str]], Sequence[str]]
@@ -100,11 +101,7 @@ def remember(cache: Path | None, key: str, found: Probed) -> None:
         return
     record: dict[str, Any] = {"format": _FORMAT, "key": key, "found": asdict(found)}
     with suppress(OSError):
-        cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, name = tempfile.mkstemp(".json", "sandbox-", cache.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(record, file)
-        Path(name).replace(cache)
+        write_whole(cache, json.dumps(record))
 
 
 def circumstances(program: str | None) -> str:

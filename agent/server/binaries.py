@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agent.core.errors import ServerError
-from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.server.profile import DialectName, Profile
 
 PROGRAM = "llama-server"
@@ -185,13 +185,9 @@ def _read(note: Path, chosen: list[str]) -> Installed | None:
 
 def _write_chosen(servers_folder: Path, keys: list[str]) -> None:
     place = servers_folder / CHOSEN
-    temporary = place.with_name(f".{CHOSEN}.{os.getpid()}.tmp")
     try:
-        make_private_folder(servers_folder)
-        temporary.write_text(json.dumps(keys, indent=2) + "\n", "utf-8")
-        temporary.replace(place)
+        write_whole(place, json.dumps(keys, indent=2) + "\n")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise ServerError(
             f"cannot write {place}: {error.strerror}", "check the folder's permissions"
         ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import ServerError
+from agent.core.whole_file import write_whole
 from agent.server import record as records
 from agent.server.caps import Capabilities
 from agent.server.command import Command, Places
@@ -160,7 +161,7 @@ def spawn(plan: LaunchPlan, port: int) -> int:
         content = {"profile": plan.profile.name, "argv": argv}
         arguments = in_folder(plan.model_path.absolute().parent, argv)
         environment = child_environment(environment, plan.profile, _empty_folder(plan))
-    records.write_private(spec_path, json.dumps(content, indent=1))
+    write_whole(spec_path, json.dumps(content, indent=1))
     if plan.log_file.exists():
         plan.log_file.replace(plan.log_file.with_name(f"{plan.log_file.name}.1"))
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.core.errors import AgentError, ServerError
 from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.server import checkup, probe
 from agent.server import record as records
 from agent.server.command import Notice
@@ -201,7 +202,7 @@ class Supervisor:
 
     async def _start_on(self, port: int) -> Endpoint:
         plan = self._plan
-        records.write_private(plan.own_key_file, secrets.token_urlsafe(32))
+        write_whole(plan.own_key_file, secrets.token_urlsafe(32))
         pid = spawn(plan, port)
         capabilities = None if plan.is_embedded else plan.capabilities
         record = Record(

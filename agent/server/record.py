@@ -5,12 +5,12 @@ This module is on the path of every run, so it imports next to nothing.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.core.whole_file import write_whole
 from agent.server.identity import process_identity
 from agent.server.loopback import HOST, status_of
 
@@ -162,7 +162,7 @@ def read_record(path: Path) -> Record | None:
 
 
 def write_record(record: Record, runtime_folder: Path) -> None:
-    write_private(
+    write_whole(
         record_file(runtime_folder, record.fingerprint), json.dumps(asdict(record), indent=1, sort_keys=True)
     )
 
@@ -171,16 +171,6 @@ def remove_record(record: Record, runtime_folder: Path) -> None:
     """Forgets a server that has ended, its key and spec too."""
     for path in (record_file, key_file, spec_file):
         path(runtime_folder, record.fingerprint).unlink(missing_ok=True)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Writes a file that only its owner can read, as a whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
 
 
 def _from_mapping(raw: Mapping[str, Any]) -> Record | None:

@@ -20,9 +20,10 @@ from typing import Any, Literal
 
 from agent.core.file_times import last_change
 from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.server import probe
 from agent.server.loopback import request_json
-from agent.server.record import Record, write_private
+from agent.server.record import Record
 
 Kind = Literal["head", "session"]
 KEPT_FREE_BYTES = 1024**3
@@ -142,7 +143,7 @@ def save(record: Record, folder: Path, slot: int, draft: StoredState) -> StoredS
             raise OSError("the slot holds something else")
         path.chmod(0o600)
         stored = replace(draft, size=size, tokens=saved)
-        write_private(folder / f"{draft.name}{_NOTE}", json.dumps(asdict(stored)))
+        write_whole(folder / f"{draft.name}{_NOTE}", json.dumps(asdict(stored)))
     except OSError:
         delete(folder, draft.name)
         return None

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent.ui.entry.files import write_private_bytes
+from agent.ui.entry.files import write_private
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _SECONDS = 5.0
@@ -55,7 +55,7 @@ def output_of(command: tuple[str, ...]) -> bytes:
 def save_image(content: bytes, folder: Path, stamp: str) -> Path | None:
     """Keeps the image in `folder`, with the last ones before it; None where it cannot be written."""
     path = folder / f"clipboard-{stamp}.png"
-    if not write_private_bytes(path, content):
+    if not write_private(path, content):
         return None
     for old in sorted(folder.glob("clipboard-*.png"))[:-_KEPT_FILES]:
         old.unlink(missing_ok=True)

@@ -3,8 +3,9 @@
 import os
 from pathlib import Path
 
+from agent.core.whole_file import write_whole
 from agent.server.identity import process_identity
-from agent.server.record import Record, key_file, write_private, write_record
+from agent.server.record import Record, key_file, write_record
 
 KEY = "key-of-the-slots"
 
@@ -12,7 +13,7 @@ KEY = "key-of-the-slots"
 def record_for(port: int, runtime_folder: Path, fingerprint: str = "f" * 32, identity: str = "") -> Record:
     """Writes the record and the key of a server on `port`; returns the record."""
     runtime_folder.mkdir(parents=True, exist_ok=True)
-    write_private(key_file(runtime_folder, fingerprint), KEY)
+    write_whole(key_file(runtime_folder, fingerprint), KEY)
     record = Record(
         pid=os.getpid(),
         identity=identity or process_identity(os.getpid()) or "",

@@ -4,12 +4,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agent.core.whole_file import write_whole
 from tools._outline.rank import Ranking
 from tools._outline.sources import Source
 
@@ -89,11 +89,4 @@ def _save(file: Path, table: Mapping[str, Any]) -> None:
     text = json.dumps({"version": VERSION, **table}, ensure_ascii=False, separators=(",", ":"))
     data = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
     with contextlib.suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            Path(name).replace(file)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        write_whole(file, data)

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.core.errors import UsageError
-from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.resources import state_folder
 from agent.server.locks import FileLock
-from agent.server.record import write_private
 
 TaskState = Literal["waiting", "running", "done", "not_done", "interrupted"]
 """`done`: it needs no further run. All others are run when the batch goes on."""
@@ -69,8 +68,7 @@ class BatchRecord:
     def save(self) -> None:
         """Raises UsageError when it cannot be written."""
         try:
-            make_private_folder(self.folder)
-            write_private(self.folder / RECORD_NAME, json.dumps(asdict(self), indent=1))
+            write_whole(self.folder / RECORD_NAME, json.dumps(asdict(self), indent=1))
         except OSError as error:
             raise UsageError(
                 f"cannot write down the batch in {self.folder}: {error.strerror or error}",

@@ -12,8 +12,8 @@ from agent.config.files import write_atomically
 from agent.config.load import LoadedSettings, user_config_file
 from agent.core.errors import UsageError
 from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.resources import config_folder, ensure_private_folder, state_folder
-from agent.server.record import write_private
 
 _NOTE = "setup.json"
 
@@ -82,7 +82,7 @@ def note_unfinished(profile: str, environment: Mapping[str, str]) -> None:
     """Remembers what is being set up, so that the next `agent setup` goes on with it."""
     folder = ensure_private_folder(state_folder(environment))
     try:
-        write_private(folder / _NOTE, json.dumps({"profile": profile}))
+        write_whole(folder / _NOTE, json.dumps({"profile": profile}))
     except OSError as error:
         raise UsageError(f"cannot write {folder / _NOTE}: {error.strerror}", "look at the disk") from error
 
