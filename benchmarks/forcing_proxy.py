@@ -151,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
         return
 
     def do_GET(self) -> None:
-        self._forward(None)
+        self.answer_get()
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -159,6 +159,10 @@ class Handler(BaseHTTPRequestHandler):
             self._forward(body)
         else:
             self.answer_chat(body)
+
+    def answer_get(self) -> None:
+        """Gives what the server says."""
+        self._forward(None)
 
     def answer_chat(self, body: dict[str, Any]) -> None:
         """Has the server give the next reply of the script."""
