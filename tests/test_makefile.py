@@ -18,7 +18,8 @@ def checkout(tmp_path: Path) -> Path:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("uv", "agent", "ruff", "pyright", "python"):
-        script = f'#!/bin/sh\nmkdir -p .venv\necho "{name} $*" >>calls\n[ "$FAILING" != {name} ]\n'
+        script = f'#!/bin/sh\nmkdir -p .venv\necho "{name} $*" >>calls\n[ "$FAILING" != {name} ] && exit 0\n'
+        script += f'[ "$(grep -c "^{name} " calls)" -gt "$TIMES" ]\n'
         (programs / name).write_text(script, encoding="utf-8")
         (programs / name).chmod(0o755)
     return tmp_path
@@ -40,13 +41,21 @@ def make(checkout: Path, target: str) -> list[str]:
     return [call.split()[-1] for call in called if call.startswith("uv pip install")]
 
 
-def make_test(checkout: Path, failing: str) -> tuple[int, str, bool]:
-    """Status, the last line that is not make's own, and whether the tests ran; `failing` names a program."""
+def make_test(checkout: Path, failing: str, times: int = 99) -> tuple[int, str, bool]:
+    """Status, the last line that is not make's own, and whether the tests ran.
+
+    `failing` names a program whose first calls fail, as many as `times`.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(
         ["make", "test"],
         cwd=checkout,
-        env={**kept, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "FAILING": failing},
+        env={
+            **kept,
+            "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}",
+            "FAILING": failing,
+            "TIMES": str(times),
+        },
         check=False,
         capture_output=True,
         text=True,
@@ -60,8 +69,15 @@ def test_all_that_is_right_ends_with_the_tests(checkout: Path):
     assert make_test(checkout, "") == (0, "", True)
 
 
-def test_tests_that_fail_are_a_failure(checkout: Path):
-    assert make_test(checkout, "python") == (2, "", True)
+def test_tests_that_fail_twice_are_a_failure(checkout: Path):
+    assert make_test(checkout, "python") == (2, "make: what failed above once more, one test at a time", True)
+
+
+def test_tests_that_pass_by_themselves_are_none(checkout: Path):
+    code, said, _ = make_test(checkout, "python", times=1)
+    assert (code, said) == (0, "make: what failed above once more, one test at a time")
+    calls = (checkout / "calls").read_text(encoding="utf-8").splitlines()
+    assert "-n 0 --last-failed" in calls[-1]
 
 
 @pytest.mark.parametrize(
