@@ -55,7 +55,7 @@ def _listed(workspace: Path, folder: Path) -> str:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise RefusalError(f"{shown(workspace, folder)} cannot be listed: {reason(error)}.") from None
-    names = [presentable(entry.name) + "/" * entry.is_dir() for entry in entries if entry.name != ".git"]
+    names = [presentable(entry.name) + "/" * os.path.isdir(entry) for entry in entries if entry.name != ".git"]
     if not names:
         return "(empty folder)"
     text = "\n".join(names[:MAX_ENTRIES])

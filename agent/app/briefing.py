@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent.core.briefing import AttachedFile, first_message
+from agent.core.regular_file import read_regular
 from agent.core.verifier import Verdict
 from agent.headless.task import Task
 from agent.repo.files import FileNames, find_mentioned_files, list_files
@@ -92,6 +93,6 @@ def is_reference(name: str) -> bool:
 
 def _text_of(path: Path) -> str | None:
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_regular(path).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None

@@ -26,6 +26,7 @@ from agent.core.events import Event, Notice
 from agent.core.guide import Surroundings
 from agent.core.limits import TimeLimit
 from agent.core.messages import SystemMessage
+from agent.core.regular_file import read_regular
 from agent.core.tool import Tool, ToolContext
 from agent.core.turn import Conversation
 from agent.core.verifier import Verdict
@@ -329,7 +330,7 @@ def _changeable(mentioned: Sequence[str]) -> tuple[str, ...]:
 
 def _line_count(path: Path) -> int:
     try:
-        return path.read_bytes().count(b"\n")
+        return read_regular(path).count(b"\n")
     except OSError:
         return 0
 

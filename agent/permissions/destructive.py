@@ -10,6 +10,8 @@ from agent.permissions.options import NotUnderstoodError
 from agent.permissions.words import Word, names
 from agent.permissions.wrappers import git_global_options
 
+_MOST_LOOKED_AT = 2_000
+_NO_WORK_IN = frozenset({"node_modules", ".venv", "venv"})
 _REASONS = {
     "it changes rights": "sudo doas su runuser pkexec chroot unshare nsenter",
     "it works on whole disks or destroys files for good": (
@@ -86,20 +88,41 @@ def objection(words: Sequence[Word], folders: Sequence[Path] = ()) -> str | None
         return "it publishes to others"
     if name == "git":
         return _git(words, folders)
+    if name == "rm":
+        return _rm(words, folders)
     if name.startswith("python") and ("-m", "agent") in pairwise(texts):
         return _ALWAYS["agent"]
     check = _CHECKS.get(name)
     return check(words) if check else None
 
 
-def _rm(words: Sequence[Word]) -> str | None:
+def _rm(words: Sequence[Word], folders: Sequence[Path]) -> str | None:
     if not any(re.fullmatch(r"-[A-Za-z]*[rR].*|--r.*", word.literal or "") for word in words[1:]):
         return None
     for word in words[1:]:
         text = word.value or ""
         if word.literal is None and (word.glob is None or text.strip("./").startswith("*")):
             return "it removes folders that are only known when it runs"
+        if any(_has_repository(place) for folder in folders for place in _meant(folder, word)):
+            return "it removes a repository with its history, which undo cannot bring back"
     return None
+
+
+def _meant(folder: Path, word: Word) -> Iterable[Path]:
+    if word.literal is not None:
+        return (folder / word.literal,) if word.literal else ()
+    return folder.glob(word.glob or "") if not (word.glob or "/").startswith("/") else ()
+
+
+def _has_repository(place: Path) -> bool:
+    """Whether a git repository of its own lies in a folder, as far as a quick look shows."""
+    if place.is_symlink():
+        return False
+    for number, (_, inner, files) in enumerate(os.walk(place)):
+        if ".git" in inner or ".git" in files or number >= _MOST_LOOKED_AT:
+            return number < _MOST_LOOKED_AT
+        inner[:] = [name for name in inner if name not in _NO_WORK_IN]
+    return False
 
 
 def _git(words: Sequence[Word], folders: Sequence[Path]) -> str | None:
@@ -174,7 +197,6 @@ def _find(words: Sequence[Word]) -> str | None:
 
 
 _CHECKS: dict[str, Callable[[Sequence[Word]], str | None]] = {
-    "rm": _rm,
     **dict.fromkeys(("env", "export", "declare", "typeset", "set"), _variables),
     "chmod": _recursive_change,
     "chown": _recursive_change,

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from agent.core.regular_file import read_regular
 from agent.repo.git import list_repo_files
 
 MOST_ENTRIES = 20_000
@@ -17,6 +18,7 @@ MOST_MENTIONED = 20
 
 _MOST_CANDIDATES = 2_000
 _IGNORE_FILE = ".gitignore"
+_LARGEST_IGNORE_BYTES = 1_000_000
 
 # Folders that are never work: other people's code, caches, version control.
 SKIPPED_FOLDERS = frozenset(
@@ -154,12 +156,10 @@ def _by_unique_end(root: Path, candidate: str, by_name: dict[str, list[str]]) ->
 
 def _is_readable_text(path: Path) -> bool:
     try:
-        if path.stat().st_size > LARGEST_MENTIONED_BYTES:
-            return False
-        data = path.read_bytes()
+        data = read_regular(path, LARGEST_MENTIONED_BYTES)
     except OSError:
         return False
-    return len(data) <= LARGEST_MENTIONED_BYTES and b"\0" not in data and _decodes(data)
+    return b"\0" not in data and _decodes(data)
 
 
 def _decodes(data: bytes) -> bool:
@@ -218,7 +218,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 def _rules_in(root: Path, folder: str) -> tuple[Ignores, ...]:
     """The rules of the ignore file in `folder`, if there is one."""
     try:
-        lines = (root / folder / _IGNORE_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        data = read_regular(root / folder / _IGNORE_FILE, _LARGEST_IGNORE_BYTES)
+        lines = data.decode("utf-8", "replace").splitlines()
     except OSError:
         return ()
     from pathspec import GitIgnoreSpec

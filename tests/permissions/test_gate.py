@@ -277,6 +277,17 @@ def test_git_in_a_folder_that_looks_like_a_repository_of_its_own_asks(judge: Dec
     assert judge("shell", command="cd bare && git status").verdict == "ask"
 
 
+@pytest.mark.parametrize(
+    "command", ["rm -rf inner", "rm -r ./inner/", "rm -rf inn*", "cd inner && rm -rf work"]
+)
+def test_removing_a_repository_of_its_own_asks_in_every_mode(judge: Decide, workspace: Path, command: str):
+    # Its history is nowhere else, and undo knows files and no repositories.
+    (workspace / "inner" / "work" / ".git").mkdir(parents=True, exist_ok=True)
+    assert judge("shell", command=command, mode="auto").verdict == "ask"
+    (workspace / "plain").mkdir(exist_ok=True)
+    assert judge("shell", command="rm -rf plain", mode="auto").verdict == "allow"
+
+
 def test_only_shell_commands_load_the_shell_grammar() -> None:
     script = """
 import sys

@@ -6,12 +6,14 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from agent.core.regular_file import read_regular
 from tools._text.paths import SKIPPED_FOLDERS
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _GIT_SECONDS = 30.0
+_LARGEST_IGNORE_BYTES = 1_000_000
 _WALKED_AT_MOST = 100_000
 _NEVER_CONFIGURED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 """A repository's own settings must not choose programs that run because files are listed."""
@@ -117,7 +119,7 @@ def _walk(folder: Path, ignores: tuple[tuple[Path, "GitIgnoreSpec"], ...], base:
 
 def _ignore_file(folder: Path) -> "GitIgnoreSpec | None":
     try:
-        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
+        text = read_regular(folder / ".gitignore", _LARGEST_IGNORE_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
     from pathspec import GitIgnoreSpec

@@ -16,6 +16,8 @@ from tools._process.lines import HelperOutcome, read_lines
 from tools._text.paths import SKIPPED_FOLDERS
 
 LONGEST_LINE_BYTES = 4000
+_BOUNDED = 'ulimit -v 2097152 2>/dev/null; exec "$@"'
+"""At most 2 GiB: ripgrep reads ignore files whole, and one may be a link to a device without end."""
 
 
 class PatternError(Exception):
@@ -61,14 +63,16 @@ class Search:
         ripgrep = shutil.which("rg", path=self.environment.get("PATH"))
         if ripgrep:
             outcome = await self._start(self._ripgrep(ripgrep, pattern, literal), on_hit)
-            if outcome.returncode != 2 or not outcome.errors:
+            failed = outcome.returncode == 2 and outcome.errors
+            if not failed and outcome.returncode in (None, 0, 1, 2):
                 return outcome
         if not literal:
             _check(pattern)
         return await self._start(self._worker(), on_hit, await self._worker_input(pattern, literal))
 
     def _ripgrep(self, program: str, pattern: str, literal: bool) -> list[str]:
-        arguments = [program, "--no-config", "--no-messages", "--no-ignore-dot", "--hidden", "--sort=path"]
+        arguments = ["/bin/sh", "-c", _BOUNDED, "sh", program]
+        arguments += ["--no-config", "--no-messages", "--no-ignore-dot", "--hidden", "--sort=path"]
         arguments += ["--line-number", "--column", "--with-filename", "--null", "--no-heading"]
         arguments += ["--color=never", f"--max-columns={LONGEST_LINE_BYTES}", "--max-columns-preview"]
         arguments += [f"--max-count={self.most_per_file}"]
