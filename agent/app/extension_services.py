@@ -87,7 +87,8 @@ class ExtensionServices:
         return await self.extensions.shelf.by_hand(name, rest, self.printing)
 
     async def init(self, _: Mapping[str, Any]) -> str:
-        return files("agent").joinpath("prompts/init.md").read_text("utf-8").strip()
+        text = files("agent").joinpath("prompts/init.md").read_text("utf-8")
+        return " ".join(text.split())  # one paragraph, which each terminal wraps as it is wide
 
     def _meant(self, name: str) -> tuple[CustomCommand | None, bool, CustomCommand | None]:
         """The command of that name, whether it is a skill instead, and a command that an own one kept out."""

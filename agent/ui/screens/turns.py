@@ -12,14 +12,16 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import DataTable, Static
+from textual.widgets import Static
 
 from agent.ui.entry.files import write_private
 from agent.ui.meter import Turn, accepted_length, turn_records
 from agent.ui.text import count, duration, rate, share
+from agent.ui.widgets.turn_table import TurnTable
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NOTHING = "-"
+_BESIDE_TABLE = 5  # the padding of the sheet, and a scroll bar
 _COLUMNS = (
     "turn",
     "ended",
@@ -58,7 +60,7 @@ class TurnsScreen(ModalScreen[None]):
             if self._turns:
                 with Horizontal(id="plots"):
                     yield from (Static(plot) for plot in _plots(self._turns))
-                yield DataTable(id="turn-table", cursor_type="row")
+                yield TurnTable(id="turn-table", cursor_type="row")
             else:
                 yield Static(Content.styled("No turn has finished yet.", "$quiet"))
             keys = "e saves JSON · c saves CSV · Esc closes" if self._turns else "Esc closes"
@@ -67,9 +69,12 @@ class TurnsScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         if not self._turns:
             return
-        table: DataTable[str] = self.query_one(DataTable)
+        table = self.query_one(TurnTable)
         names, *rows = _with_something([_COLUMNS, *(_row(turn) for turn in self._turns)])
         widths = [max(len(line[at]) for line in (names, *rows)) for at in range(len(names))]
+        if sum(widths) + 2 * len(widths) > self.app.size.width - _BESIDE_TABLE:
+            table.cell_padding = 0  # one space before each column is enough to tell them apart
+            widths = [width + 1 for width in widths]
         table.add_columns(*(name.rjust(width) for name, width in zip(names, widths, strict=True)))
         for row in rows:
             table.add_row(*(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
@@ -78,7 +83,7 @@ class TurnsScreen(ModalScreen[None]):
 
     def action_move(self, by: int) -> None:
         if self._turns:
-            table = self.query_one(DataTable)
+            table = self.query_one(TurnTable)
             table.move_cursor(row=table.cursor_row + by)
 
     def action_export(self, form: str) -> None:
