@@ -12,7 +12,7 @@ from typing import Any
 from agent.core.guide import Offer
 from agent.core.messages import Message, SystemMessage
 from agent.llm.failures import Failure
-from agent.llm.pictures import PictureHabits
+from agent.llm.pictures import EncodedPictures, PictureHabits
 from agent.llm.protocol import ToolProtocol, to_wire
 from agent.llm.turns import TurnHabits
 
@@ -69,6 +69,7 @@ class ServerHabits:
         self._answered = False
         self._turns = TurnHabits()
         self._pictures = PictureHabits()
+        self._encoded = EncodedPictures()
 
     def answered(self) -> None:
         """Notes that a request was accepted: what is refused from now on is not the way of calling tools."""
@@ -152,7 +153,8 @@ class ServerHabits:
     def _wire(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         if self.protocol is not self._wanted:
             messages = [self._retold(message) for message in messages]
-        wire = [dict(record) for record in self._pictures.arranged(self._turns.arranged(to_wire(messages)))]
+        plain = self._turns.arranged(to_wire(messages, self._encoded))
+        wire = [dict(record) for record in self._pictures.arranged(plain)]
         if "reasoning_content" in self._dropped:
             wire = [{k: v for k, v in message.items() if k != "reasoning_content"} for message in wire]
         return wire

@@ -23,6 +23,20 @@ _REFUSED = re.compile(
 _TOLD = {"type": "text", "text": "(An image that the server could not read.)"}
 
 
+class EncodedPictures:
+    """The images of a conversation as they are sent, each read once. One that is gone meanwhile stays."""
+
+    def __init__(self) -> None:
+        self._urls: dict[str, str] = {}
+
+    def url(self, picture: Picture) -> str:
+        """The bytes as a `data:` address. Raises OSError where the file cannot be read."""
+        if picture.file not in self._urls:
+            data = base64.b64encode(Path(picture.file).read_bytes()).decode("ascii")
+            self._urls[picture.file] = f"data:{picture.media_type};base64,{data}"
+        return self._urls[picture.file]
+
+
 class PictureHabits:
     """Leaves out images that a server has refused: a broken one would end every later request, too."""
 
@@ -64,7 +78,7 @@ def _url(part: Mapping[str, Any]) -> str:
     return part["image_url"]["url"] if part.get("type") == "image_url" else ""
 
 
-def with_pictures(text: str, pictures: Sequence[Picture]) -> Content:
+def with_pictures(text: str, pictures: Sequence[Picture], encoded: EncodedPictures) -> Content:
     """The text alone, or the images and then the text. A file that is gone is told in words.
 
     The bytes are the same in every request, so the server's prompt cache holds.
@@ -73,11 +87,11 @@ def with_pictures(text: str, pictures: Sequence[Picture]) -> Content:
     lost: list[str] = []
     for picture in pictures:
         try:
-            data = base64.b64encode(Path(picture.file).read_bytes()).decode("ascii")
+            url = encoded.url(picture)
         except OSError:
             lost.append(f"(The image {disarmed(shown_name(picture.name))} is no longer there.)")
             continue
-        parts.append({"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{data}"}})
+        parts.append({"type": "image_url", "image_url": {"url": url}})
     whole = "\n".join([*lost, text])
     return [*parts, {"type": "text", "text": whole}] if parts else whole
 

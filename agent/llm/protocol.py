@@ -23,7 +23,7 @@ from agent.core.messages import (
 from agent.core.schema import parameters_schema
 from agent.core.tool import Tool
 from agent.llm.blocks import block_grammar, parse_block
-from agent.llm.pictures import joined, with_pictures
+from agent.llm.pictures import EncodedPictures, joined, with_pictures
 from agent.llm.toolcalls import (
     CallPieces,
     MalformedCallError,
@@ -155,18 +155,20 @@ class ConstrainedProtocol:
         return AssistantMessage(text, reasoning, (call,)), ""
 
 
-def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def to_wire(messages: Sequence[Message], encoded: EncodedPictures | None = None) -> list[dict[str, Any]]:
     """Messages as the chat completions API takes them.
 
     Neighbouring user texts become one message, because many templates insist on alternating roles.
-    What has no UTF-8 form, such as parts of undecodable file names, becomes question marks.
+    What has no UTF-8 form, such as parts of undecodable file names, becomes question marks. `encoded` has
+    images of earlier requests; those that it lacks are read from their files.
     """
+    encoded = encoded or EncodedPictures()
     wire: list[dict[str, Any]] = []
     in_text: set[str] = set()
     for message in messages:
         if isinstance(message, AssistantMessage):
             in_text.update(call.id for call in message.tool_calls if call.in_text)
-        record = _wire_message(message, in_text)
+        record = _wire_message(message, in_text, encoded)
         if wire and record["role"] == "user" == wire[-1]["role"]:
             wire[-1] = {"role": "user", "content": joined(wire[-1]["content"], record["content"])}
         else:
@@ -174,14 +176,14 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return wire
 
 
-def _wire_message(message: Message, in_text: set[str]) -> dict[str, Any]:
+def _wire_message(message: Message, in_text: set[str], encoded: EncodedPictures) -> dict[str, Any]:
     if isinstance(message, AssistantMessage):
         return _wire_assistant(message)
     if isinstance(message, SystemMessage):
         return {"role": "system", "content": _encodable(message.text)}
     text = disarmed(_encodable(message.text))
     if isinstance(message, UserMessage):
-        return {"role": "user", "content": with_pictures(text, message.pictures)}
+        return {"role": "user", "content": with_pictures(text, message.pictures, encoded)}
     if message.call_id in in_text:
         return {"role": "user", "content": f"Result of {message.tool_name}:\n{_closed(message, text)}"}
     content = _closed(message, text) if message.note else text

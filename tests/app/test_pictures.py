@@ -132,17 +132,21 @@ async def test_a_request_outside_of_turns_sends_no_image_to_a_model_that_cannot_
     assert "(Images that you cannot see: shot.png)" in told
 
 
-async def test_an_image_whose_copy_is_gone_is_told_in_words(
+async def test_an_image_whose_copy_is_gone_stays_in_the_session_and_is_told_in_words_to_a_later_one(
     scripted_server: StartServer, work: Path, homes: Path
 ):
     (work / "shot.png").write_bytes(PNG)
-    server = scripted_server("A button.", "Still.", vision=True)
+    server = scripted_server("A button.", "Still.", "None.", vision=True)
     async with talking(work, server) as talk:
         await talk.turn("what is on @shot.png ?")
         for kept in (homes / "state").glob("sessions/*/*/pictures/*"):
             kept.unlink()
         await talk.turn("and now?")
-    assert "(The image shot.png is no longer there.)" in json.dumps(messages_of(server)[1])
+    async with talking(work, server, resume="last") as talk:
+        await talk.turn("and now?")
+    first, second, resumed = messages_of(server)
+    assert extends(first, second)
+    assert "(The image shot.png is no longer there.)" in json.dumps(resumed)
 
 
 def test_what_is_no_image_is_refused_in_a_sentence(tmp_path: Path):
