@@ -55,7 +55,8 @@ def _listed(workspace: Path, folder: Path) -> str:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise RefusalError(f"{shown(workspace, folder)} cannot be listed: {reason(error)}.") from None
-    names = [presentable(entry.name) + "/" * os.path.isdir(entry) for entry in entries if entry.name != ".git"]
+    # `is_dir` of a path, not of the entry: that one raises where links lead in a circle.
+    names = [f"{presentable(one.name)}{'/' * Path(one).is_dir()}" for one in entries if one.name != ".git"]
     if not names:
         return "(empty folder)"
     text = "\n".join(names[:MAX_ENTRIES])

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,9 +105,19 @@ def _concern(place: Place, around: Circumstances, *, writes: bool) -> str | None
         return f"{place.text} is outside the workspace"
     if place.secret:
         return f"{place.text} looks like a file with secrets"
+    if writes and _has_other_names(place.real):
+        return f"{place.text} is a hard link: the same file has other names, maybe outside the workspace"
     if writes and not around.edits_are_accepted:
         return f"it writes {place.text}"
     return None
+
+
+def _has_other_names(path: str) -> bool:
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def path_rule(place: Place, workspace: Path) -> str:

@@ -288,6 +288,20 @@ def test_removing_a_repository_of_its_own_asks_in_every_mode(judge: Decide, work
     assert judge("shell", command="rm -rf plain", mode="auto").verdict == "allow"
 
 
+@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
+def test_writing_a_file_that_has_other_names_asks(
+    judge: Decide, workspace: Path, tmp_path: Path, mode: Mode
+) -> None:
+    (tmp_path / "outside.txt").write_text("x", encoding="utf-8")
+    name = f"hard-{mode}.txt"
+    (workspace / name).hardlink_to(tmp_path / "outside.txt")
+    assert judge("edit", path=name, mode=mode).verdict == "ask"
+    assert judge("shell", command=f"echo x > {name}", mode=mode).verdict == "ask"
+    assert judge("read", path=name, mode=mode).verdict == "allow"
+    rules = parse_rules(allow=[f"edit({name})"], source="test")
+    assert judge("edit", path=name, mode=mode, rules=rules).verdict == "allow"
+
+
 def test_only_shell_commands_load_the_shell_grammar() -> None:
     script = """
 import sys
