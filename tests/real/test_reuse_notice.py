@@ -1,8 +1,10 @@
 """What a person is told where a real server has lost the prompt of a conversation, and where it has not."""
 
+import json
 import os
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from agent.app.interactive import open_session
 from agent.app.server_memory import looking_at
 from agent.app.serving import Serving
 from agent.config.load import LoadedSettings, load_settings
-from agent.core.events import StepFinished
+from agent.core.events import AssistantReplied, StepFinished, UserMessageAdded
 from agent.core.reuse import ReuseWatch
 from agent.llm.stats import from_timings
 from agent.resources import data_folder
@@ -20,8 +22,6 @@ from agent.server.loopback import request_json
 from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, list_records
-from benchmarks.compaction_real import small_model
-from benchmarks.forcing_proxy import ForcingProxy
 from tests.app.talk import Talk, watched
 from tests.real import llama_server
 from tests.real.llama_server import real_binary
@@ -116,32 +116,30 @@ async def test_prompt_that_the_server_keeps_aside_is_no_loss(tmp_path: Path, mon
     assert any(step.stats.cached_tokens > step.stats.prompt_tokens for step in steps[1:])
 
 
-def at(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedSettings:
-    """A server with that address, of which no more is known."""
-    for kind in ("config", "state", "data"):
-        monkeypatch.setenv(f"AGENT_{kind.upper()}_HOME", str(tmp_path / kind))
-    (tmp_path / "config/profiles").mkdir(parents=True)
-    text = f'engine = "remote"\nurl = "{url}"\n[tools]\nprotocol = "native"\n'
-    (tmp_path / "config/profiles/mine.toml").write_text(text, "utf-8")
-    (tmp_path / "work").mkdir()
-    return load_settings(None, {}, {"profile": "mine", "permissions.mode": "plan"})
+def answered(up: llama_server.Up, **body: Any) -> tuple[Mapping[str, str], StepFinished]:
+    """The reply to a chat, and the event with the server's figures."""
+    status, answer = request_json(up.port, "POST", "/v1/chat/completions", "", body, timeout=120)
+    assert status == 200, answer
+    stats = from_timings(answer["timings"])
+    return answer["choices"][0]["message"], StepFinished(step=1, stop_reason="stop", stats=stats)
 
 
-async def test_template_that_drops_earlier_thoughts_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    words = " ".join(f"word{number}" for number in range(80))
+def test_template_that_drops_earlier_thoughts_is_named(tmp_path: Path):
     template = ROOT / "tests/cases/templates/forgets-thoughts.jinja"
-    model = small_model(tmp_path, 4096)
-    serve = ("-m", str(model), "-c", "4096", "-np", "1", "--chat-template-file", str(template))
-    replies = (f"<think>\nLet me see.\n</think>\n\n{words}", "Yes.")
-    with llama_server.serving(serve, tmp_path) as up, ForcingProxy(up.port, "", replies) as proxy:
-        loaded = at(proxy.url, tmp_path, monkeypatch)
-        async with watched(await open_session(tmp_path / "work", loaded=loaded)) as talk:
-            await talk.turn("Say many words.")
-            await talk.turn("And now?")
-    assert proxy.requests[1]["messages"][-2]["reasoning_content"].strip() == "Let me see."
-    [notice] = [one.text for one in talk.of("notice") if "were read again" in one.text]
-    assert "leaves out its earlier thoughts" in notice
-    assert "preserve_reasoning" in notice
+    words = ("-m", str(write_target(tmp_path / "tiny.gguf")), "-c", "2048", "-np", "1")
+    asked, more = ({"role": "user", "content": text} for text in ("Say words.", "And now?"))
+    reply = json.dumps("<think>\nLet me see.\n</think>\n\n" + " ".join(["word"] * 50))
+    watch = ReuseWatch()
+    with llama_server.serving((*words, "--chat-template-file", str(template)), tmp_path) as up:
+        said, first = answered(up, messages=[asked], grammar=f"root ::= {reply}", max_tokens=500)
+        _, second = answered(up, messages=[asked, said, more], max_tokens=1)
+    assert said["reasoning_content"].strip() == "Let me see."
+    thought = AssistantReplied(text=said["content"], reasoning=said["reasoning_content"])
+    events = (UserMessageAdded(text="Say words."), first, thought, UserMessageAdded(text="And now?"), second)
+    *before, notice = map(watch.observe, events)
+    assert before == [None] * 4
+    assert notice is not None
+    assert "leaves out its earlier thoughts" in notice.text
 
 
 def test_window_that_cannot_be_cut_and_has_no_checkpoint_is_named(tmp_path: Path):
@@ -170,13 +168,10 @@ def test_window_that_cannot_be_cut_and_has_no_checkpoint_is_named(tmp_path: Path
         "--cache-ram",
         "0",
     )
-    told = []
     with llama_server.serving(words, tmp_path) as up:
-        for body in ({**first, "max_tokens": 800}, {"messages": second, "max_tokens": 1}):
-            status, answer = request_json(up.port, "POST", "/v1/chat/completions", "", body, timeout=120)
-            assert status == 200, answer
-            stats = replace(from_timings(answer["timings"]), counted=True)
-            told.append(watch.observe(StepFinished(step=1, stop_reason="stop", stats=stats)))
-    assert told[0] is None
-    assert told[1] is not None, answer["timings"]
-    assert "the server had no checkpoint nearby" in told[1].text
+        _, before = answered(up, **first, max_tokens=800)
+        _, after = answered(up, messages=second, max_tokens=1)
+    assert watch.observe(before) is None
+    notice = watch.observe(after)
+    assert notice is not None, after
+    assert "the server had no checkpoint nearby" in notice.text
