@@ -164,6 +164,6 @@ async def test_what_would_wait_for_a_person_comes_back(shell: Shell, workspace: 
     (workspace / "long.txt").write_text("line\n" * 2000, "utf-8")
     await shell("git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm first")
 
-    result = await shell(command, seconds=25)
+    result = await shell(command, seconds=60)
 
     assert "stopped: not done" not in result.model_text
