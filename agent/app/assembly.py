@@ -64,10 +64,29 @@ async def assemble(
         open_record, workspace, profile=serving.profile.name, resume=resume, fork=fork, report=report
     )
     watch = CommandWatch(record.ledger, record.store.folder, excluded=(state_folder(),), report=report)
-    authorship = Authorship(record.ledger, watch)
+    try:
+        gate = _gate(workspace, serving, record, rules, relay)
+        live = await _live(loaded, serve, serving, record, Authorship(record.ledger, watch), gate, relay)
+    except BaseException:  # else this process would hold the session until it ends
+        record.close()
+        raise
+    relay.connect(live)
+    _warn_at_the_start(live)
+    return live
+
+
+async def _live(
+    loaded: LoadedSettings,
+    serve: Callable[[LoadedSettings], Serving],
+    serving: Serving,
+    record: SessionRecord,
+    authorship: Authorship,
+    gate: PersonGate,
+    relay: Relay,
+) -> LiveSession:
+    workspace = gate.workspace
     helped = offers_subagents(serving.profile, loaded.settings)
     built_in, shell = tools_for(authorship, serving.profile, subagents=helped)
-    gate = _gate(workspace, serving, record, rules, relay)
     await _confine(gate, loaded, relay)
     extensions = await _extensions(loaded, record, authorship, gate, relay)
     mcp = await open_mcp(
@@ -78,7 +97,7 @@ async def assemble(
     cancel = asyncio.Event()
     opener = _Opener(workspace, record, authorship, tools, gate, cancel, relay)
     turns, log = await asyncio.to_thread(_earlier_work, record, serving.profile.name)
-    live = LiveSession(
+    return LiveSession(
         workspace=workspace,
         loaded=loaded,
         serve=serve,
@@ -97,9 +116,6 @@ async def assemble(
         cancel=cancel,
         used_tokens=turns.context_tokens,
     )
-    relay.connect(live)
-    _warn_at_the_start(live)
-    return live
 
 
 async def _confine(gate: PersonGate, loaded: LoadedSettings, relay: Relay) -> None:
