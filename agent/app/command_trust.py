@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent.app.lone_command import Printing, nothing_is_run, outputs_of
 from agent.app.skill_shelf import from_the_repository
 from agent.config.trust import TrustStore
 from agent.core.errors import UsageError
@@ -16,6 +15,7 @@ from agent.skills.commands import (
     find_commands,
     printed_in,
 )
+from agent.skills.printed import Printing, nothing_is_run, outputs_of
 
 _LONGEST_SHOWN = 2000
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.app.authorship import Authorship, OwnCheck, OwnCommands
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
@@ -15,7 +16,6 @@ from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.foreign import connection_to, speaks_llama
 from agent.app.mcp import McpServers, open_mcp
 from agent.app.outlined import offers_outline
-from agent.app.task_words import TaskWording
 from agent.app.tool_pictures import shown_to
 from agent.app.warm import Head, head_of
 from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
@@ -48,6 +48,9 @@ from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
 from tools import built_in_tools
 from tools.shell import ShellTool
+
+if TYPE_CHECKING:
+    from agent.app.task_words import TaskWords
 
 HEADLESS_MODES: dict[Mode, Mode] = {"ask": "accept-edits"}
 """Where a person would be asked before each edit, an unattended run may edit inside of the workspace."""
@@ -119,7 +122,7 @@ async def _opened_with(
     gate = await _gate_for(task, setting, kit)
     context = replace(_tool_context(setting, kit), may_read=gate.may_read)
     # What the task is about stands in its own words, not in those of a skill.
-    words = await _wording(kit, gate, context, setting.cancel, emit).of(task.text)
+    words = await _words_of(task, kit, gate, context, setting.cancel, emit)
     verifier = _check(task, setting, kit)
     baseline, briefing = await asyncio.gather(_baseline(verifier, emit), _briefing(task, setting, gate))
     shown = tuple(setting.workspace / file.path for file in briefing.files)
@@ -146,11 +149,11 @@ async def _opened_with(
         extensions=kit.extensions,
         goes_on=setting.goes_on,
         log=setting.log,
-        tools_of_skill=frozenset(rule.tool for rule in words.rules),
-        has_looked=words.has_printed,
+        tools_of_skill=frozenset(rule.tool for rule in words.rules) if words else frozenset(),
+        has_looked=words is not None and words.has_printed,
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
-    message = briefing.message(replace(task, text=words.text), baseline)
+    message = briefing.message(replace(task, text=words.text) if words else task, baseline)
     return _worded_for(bench, kit, protocol, opening, briefing, message)
 
 
@@ -237,18 +240,30 @@ async def _briefing(task: Task, setting: Setting, gate: RuleGate) -> Briefing:
     )
 
 
-def _wording(
-    kit: _Kit, gate: RuleGate, context: ToolContext, cancel: asyncio.Event, emit: Callable[[Event], None]
-) -> TaskWording:
-    return TaskWording(
+async def _words_of(
+    task: Task,
+    kit: _Kit,
+    gate: RuleGate,
+    context: ToolContext,
+    cancel: asyncio.Event,
+    emit: Callable[[Event], None],
+) -> "TaskWords | None":
+    """None where the task says itself what it is about."""
+    if not task.text.lstrip().startswith("/"):
+        return None
+    from agent.app.task_words import TaskWording
+
+    shell = next(tool for tool in kit.tools if tool.name == kit.shell.name)
+    wording = TaskWording(
         extensions=kit.extensions,
         mcp=kit.mcp,
-        shell=next(tool for tool in kit.tools if tool.name == kit.shell.name),
+        shell=shell,
         gate=gate,
         context=context,
         cancel=cancel,
         emit=emit,
     )
+    return await wording.of(task.text)
 
 
 async def _gate_for(task: Task, setting: Setting, kit: _Kit) -> RuleGate:

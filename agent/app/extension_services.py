@@ -18,12 +18,12 @@ from typing import Any
 
 from agent.app.command_trust import worded
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
-from agent.app.lone_command import Printing
 from agent.app.skill_shelf import trusted_names
 from agent.core.errors import UsageError
 from agent.core.outside_text import one_line
 from agent.skills.commands import CustomCommand
 from agent.skills.discover import Found
+from agent.skills.printed import Printing
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.app.authorship import Authorship
-from agent.app.command_trust import trust_in
 from agent.app.edited import with_edits
 from agent.app.formatters import edit_runner
 from agent.app.hooked import HookedFinish, HookedGate, HookedTool
@@ -28,8 +28,10 @@ from agent.permissions.rules import Rules, parse_rules
 from agent.repo.files import FileNames, find_mentioned_files, list_files
 from agent.repo.instructions import Instructions, budget_for, find_instructions
 from agent.resources import config_folder, skills_folder
-from agent.skills.commands import FoundCommands, command_folders, find_commands
 from agent.skills.discover import Found, discover, places
+
+if TYPE_CHECKING:
+    from agent.skills.commands import FoundCommands
 
 _LISTED_FILES = 400
 _MOST_COMPLAINTS = 5
@@ -119,8 +121,11 @@ def find_skills(workspace: Path, environment: Mapping[str, str], *, bundled: boo
     return discover(places(workspace, root, personal_folders("skills", environment), own))
 
 
-def find_custom_commands(workspace: Path, environment: Mapping[str, str]) -> FoundCommands:
+def find_custom_commands(workspace: Path, environment: Mapping[str, str]) -> "FoundCommands":
     """All custom commands for a folder, see `agent.skills.commands.find_commands`. Reads files."""
+    from agent.app.command_trust import trust_in
+    from agent.skills.commands import command_folders, find_commands
+
     root = find_project_root(workspace)
     folders = command_folders(workspace, root, personal_folders("commands", environment))
     return find_commands(folders, trust_in(environment))

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.core.cancel import closing
@@ -12,9 +12,6 @@ from agent.core.messages import ToolCall, ToolMessage, UserMessage
 from agent.core.tool import Tool, ToolContext
 
 MOST_CHARACTERS = 16_000
-
-Printing = Callable[[str], Awaitable[str | None]]
-"""Runs a command and gives what it printed; None where it was not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +48,3 @@ async def run_alone(
                     call_id=call_id, outcome=item.outcome, text=item.text, decision=item.decision
                 )
     return run
-
-
-async def outputs_of(commands: Sequence[str], printing: Printing) -> dict[str, str]:
-    """What the commands printed, one after the other. One that was not run is left out."""
-    outputs: dict[str, str] = {}
-    for command in commands:
-        text = await printing(command)
-        if text is not None:
-            outputs[command] = text
-    return outputs
-
-
-async def nothing_is_run(_: str) -> None:
-    """For texts whose commands are only shown."""

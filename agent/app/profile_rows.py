@@ -40,7 +40,7 @@ def profile_rows(models_folder: Path) -> list[ProfileRow]:
             rows.append(ProfileRow(name=found.name, description=error.message, bytes=0, presence="broken"))
             continue
         size = sum(file.bytes or 0 for file in profile.model_files)
-        states = [_state(file, models_folder) for file in profile.model_files]
+        states: list[FileState] = [_state(file, models_folder) for file in profile.model_files]
         row = ProfileRow(
             name=found.name, description=profile.description, bytes=size, presence=_presence(states)
         )

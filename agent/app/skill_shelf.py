@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from agent.app.lone_command import Printing, nothing_is_run, outputs_of
 from agent.config.trust import TrustStore
 from agent.core.errors import UsageError
 from agent.core.outside_text import fenced, one_line
@@ -16,7 +15,7 @@ from agent.skills.catalogue import catalogue
 from agent.skills.discover import Found
 from agent.skills.files import files_of, read_file
 from agent.skills.parse import Skill, SkillError, body_of
-from agent.skills.printed import commands_in, with_outputs
+from agent.skills.printed import Printing, commands_in, nothing_is_run, outputs_of, with_outputs
 from agent.skills.rules import as_rule
 
 SKILL_TOOL = "skill"

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
-from agent.app.lone_command import Printing
 from agent.app.mcp import McpServers
 from agent.core.errors import UsageError
+from agent.skills.printed import Printing
 
 _LIKE_A_COMMAND = re.compile(r"/([A-Za-z][^\s/]{0,99})(?:[ \t].*)?")
 _LEAST_LIKENESS = 0.65

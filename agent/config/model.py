@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
 
 from agent.config.after_edit import check_entry
-from agent.config.ui_keys import check_keys
 from agent.resources import data_folder
 
 PermissionMode = Literal["plan", "ask", "accept-edits", "auto"]
@@ -263,6 +262,8 @@ class Ui(Section):
     @field_validator("keys")
     @classmethod
     def _known_names(cls, keys: dict[str, str]) -> dict[str, str]:
+        from agent.config.ui_keys import check_keys  # few people have any
+
         return check_keys(keys)
 
 

@@ -1,12 +1,16 @@
 """Commands in the text of a skill or custom command, whose output takes their place: !`git diff`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.core.outside_text import fenced
 
 MOST_COMMANDS = 10
+
+Printing = Callable[[str], Awaitable[str | None]]
+"""Runs a command and gives what it printed; None where it was not run."""
+
 _FENCED_OR_COMMAND = re.compile(
     r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[^\n]*$|(?<!\S)!`([^`\n]+)`", re.M | re.S
 )
@@ -50,3 +54,17 @@ def with_outputs(text: str, outputs: Mapping[str, str]) -> str:
     return "".join(
         in_place(piece.text, outputs) if piece.is_command else piece.text for piece in pieces_of(text)
     )
+
+
+async def outputs_of(commands: Sequence[str], printing: Printing) -> dict[str, str]:
+    """What the commands printed, one after the other. One that was not run is left out."""
+    outputs: dict[str, str] = {}
+    for command in commands:
+        text = await printing(command)
+        if text is not None:
+            outputs[command] = text
+    return outputs
+
+
+async def nothing_is_run(_: str) -> None:
+    """For texts whose commands are only shown."""
