@@ -33,12 +33,14 @@ class Offer:
     `tools` None means every call. `paths` lists the values of a tool's `path`. `blocks` are files that may
     be written whole, as a block of text behind the call instead of a JSON string: small models leave files
     out of JSON strings with "..." but copy a block line by line. `temperature` replaces the usual one.
+    `plain` calls have no optional arguments: small models fill them in, and read a file line by line.
     """
 
     tools: frozenset[str] | None = None
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
     temperature: float | None = None
+    plain: bool = False
 
 
 class Guide(Protocol):

@@ -33,8 +33,8 @@ class NarrowGuide:
 
     def offer(self) -> Offer:
         if self._has_looked and self._repeats:
-            return Offer(tools=frozenset({"finish"}))
-        return Offer(tools=self._tools | {"finish"} if self._has_looked else self._tools)
+            return Offer(tools=frozenset({"finish"}), plain=True)
+        return Offer(tools=self._tools | {"finish"} if self._has_looked else self._tools, plain=True)
 
     def cue(self) -> str:
         return ""

@@ -130,7 +130,7 @@ class ConstrainedProtocol:
         if offer.blocks:
             return {"grammar": block_grammar(offer)}
         branches = [
-            _constrained_branch(name, parameters, offer.paths.get(name, ()))
+            _constrained_branch(name, parameters, offer.paths.get(name, ()), plain=offer.plain)
             for name, parameters in self._parameters.items()
             if offer.tools is None or name in offer.tools
         ]
@@ -224,14 +224,21 @@ def _native_schema(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _constrained_branch(name: str, parameters: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    properties = dict(parameters.get("properties", {}))
+def _constrained_branch(
+    name: str, parameters: Mapping[str, Any], paths: Sequence[str], *, plain: bool
+) -> dict[str, Any]:
+    required = parameters.get("required", [])
+    properties = {
+        field: schema
+        for field, schema in parameters.get("properties", {}).items()
+        if field in required or not plain
+    }
     if paths and "path" in properties:
         properties["path"] = {"enum": list(paths)}
     return {
         "type": "object",
         "properties": {"tool": {"const": name}, **properties},
-        "required": ["tool", *parameters.get("required", [])],
+        "required": ["tool", *required],
         "additionalProperties": False,
     }
 

@@ -32,3 +32,10 @@ def test_model_that_asks_the_same_again_can_only_answer():
 
 def test_work_may_end_at_once_where_output_came_with_the_task():
     assert NarrowGuide(["shell"], has_looked=True).offer().tools == {"shell", "finish"}
+
+
+def test_calls_are_plain_all_along():
+    guide = NarrowGuide(["read"])
+    assert guide.offer().plain
+    guide.observe(finished("ok"))
+    assert guide.offer().plain

@@ -116,6 +116,12 @@ def test_an_offer_narrows_the_schema_but_not_the_prompt():
     assert native().request_fields(offer) == native().request_fields(Offer())
 
 
+def test_plain_calls_have_no_optional_arguments_and_the_prompt_still_names_them():
+    made = branches(Offer(plain=True))
+    assert set(made["read"]["properties"]) == {"tool", "path"}
+    assert '"limit?": integer' in constrained().system_text("Be brief.")
+
+
 def test_the_system_text_describes_the_calls_only_where_the_server_does_not():
     assert native().system_text("Be brief.") == "Be brief."
     text = constrained().system_text("Be brief.")
