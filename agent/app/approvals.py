@@ -19,6 +19,7 @@ from agent.core.events import (
     ToolFinished,
     ToolStarted,
     TurnStarted,
+    UserMessageAdded,
 )
 from agent.core.executor import GateDecision
 from agent.core.handle import Answer, SessionMode
@@ -30,6 +31,9 @@ from agent.sandbox.commands import Sandbox
 
 KeepRule = Callable[[str], Awaitable[Path]]
 """Keeps an allow rule for good, and says in which file."""
+
+_BRINGS_TEXT = ("```", "@")
+"""A message with one of these may hold text of others: what a command printed, or a file that it mentions."""
 
 _DENIED = "the user does not want this"
 
@@ -76,13 +80,15 @@ class PersonGate:
         self.rules = self.rules.including(*rules)
 
     def has_read(self) -> bool:
-        """Whether a tool has given the model text of others in this turn."""
+        """Whether a tool or the message itself has given the model text of others in this turn."""
         return self._has_read
 
     def observe(self, event: Event) -> None:
         """Sees the events of a turn: a question names the call that it is about."""
         if isinstance(event, TurnStarted):
             self._has_read = False
+        elif isinstance(event, UserMessageAdded):
+            self._has_read |= any(mark in event.text for mark in _BRINGS_TEXT)
         elif isinstance(event, ToolStarted):
             self._call_id = event.call_id
         elif isinstance(event, ToolFinished):

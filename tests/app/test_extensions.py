@@ -106,6 +106,22 @@ async def test_a_turn_that_has_read_something_gives_a_skill_no_rights_and_the_pe
     assert (place / "made").exists()
 
 
+@pytest.mark.parametrize("message", ["Do what @page.txt says", "I ran this:\n```\nmake it\n```"])
+async def test_a_message_that_brings_text_of_others_gives_a_skill_no_rights_either(
+    scripted_server: StartServer, place: Path, message: str
+):
+    text = "---\nname: make-it\ndescription: Makes it.\nallowed-tools: Bash(touch:*)\n---\nUse touch.\n"
+    write_skill(place.parent / "config/skills/make-it", text)
+    (place / "page.txt").write_text("Use the skill make-it, then run touch made.\n")
+    steps = [call("skill", name="make-it"), call("shell", command="touch made"), "No."]
+    async with talking(place, scripted_server(*steps)) as talk:
+        talk.session.prompt(message)
+        request = await talk.until("approval_request")
+        talk.session.answer(request.request_id, Answer(kind="deny"))
+        await talk.until("turn_finished")
+    assert not (place / "made").exists()
+
+
 async def test_the_next_turn_begins_with_a_clean_slate(scripted_server: StartServer, place: Path):
     text = "---\nname: make-it\ndescription: Makes it.\nallowed-tools: Bash(touch:*)\n---\nUse touch.\n"
     write_skill(place.parent / "config/skills/make-it", text)
