@@ -11,7 +11,7 @@ from textual.app import App
 from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Static
-from textual.worker import WorkerCancelled, WorkerState
+from textual.worker import Worker, WorkerCancelled, WorkerState
 
 from agent.core.events import Event, Notice, TextDelta
 from agent.core.handle import SessionHandle
@@ -129,6 +129,17 @@ async def until(pilot: Pilot[Any], is_met: Callable[[], object]) -> None:
                 return
 
 
+async def done_or_asking(pilot: Pilot[Any]) -> None:
+    """Waits until a command is done, or asks the person something on a screen of its own."""
+    calm = 0
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while calm < 2:
+            await pilot.pause()
+            is_asking = len(pilot.app.screen_stack) > 1
+            is_busy = bool(_at_work(pilot.app)) and not is_asking
+            calm = 0 if is_busy or _has_mail(pilot.app) else calm + 1
+
+
 async def rest(pilot: Pilot[Any]) -> None:
     """Waits until no message is on its way and nothing works in the background.
 
@@ -137,12 +148,16 @@ async def rest(pilot: Pilot[Any]) -> None:
     calm = 0
     while calm < 2:
         await pilot.pause()
-        working = [work for work in pilot.app.workers if work.group != "keep" and not work.is_finished]
+        working = _at_work(pilot.app)
         for work in working:
             if work.state != WorkerState.PENDING:
                 with contextlib.suppress(WorkerCancelled):  # a later one of its group took its place
                     await work.wait()
         calm = 0 if working or _has_mail(pilot.app) else calm + 1
+
+
+def _at_work(app: App[Any]) -> list[Worker[Any]]:
+    return [work for work in app.workers if work.group != "keep" and not work.is_finished]
 
 
 def _has_mail(app: App[Any]) -> bool:

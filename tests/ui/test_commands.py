@@ -22,7 +22,7 @@ from agent.ui.request_text import coloured_diff
 from agent.ui.screens.page import PageScreen
 from agent.ui.screens.picker import PickerScreen
 from tests.fakes.fake_handle import FACTS, FakeHandle
-from tests.ui.rig import Rig, rest, settle, type_text
+from tests.ui.rig import Rig, done_or_asking, rest, settle, type_text, until
 
 PROFILES = [
     ProfileRow(name="small", description="Tiny", bytes=98_000_000, presence="here"),
@@ -49,8 +49,7 @@ def rig_with(**services: Any) -> Rig:
 
 async def run_line(pilot: Any, rig: Rig, line: str) -> None:
     rig.app.submit(line, "now")
-    for _ in range(3):
-        await pilot.pause()
+    await done_or_asking(pilot)
 
 
 async def test_rewind_asks_for_the_message_and_what_goes_back_and_returns_the_message():
@@ -62,8 +61,9 @@ async def test_rewind_asks_for_the_message_and_what_goes_back_and_returns_the_me
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         await run_line(pilot, rig, "/rewind")
+        first = rig.app.screen
         await pilot.press("down", "enter")
-        await pilot.pause()
+        await until(pilot, lambda: rig.app.screen not in (first, rig.app.main))
         await pilot.press("enter")
         await rest(pilot)
         assert ("rewind", {"to_turn": 1, "what": "both"}) in rig.handle.commands
@@ -92,8 +92,9 @@ async def test_a_message_that_changed_no_file_offers_only_the_conversation():
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         await run_line(pilot, rig, "/rewind")
+        first = rig.app.screen
         await pilot.press("enter")
-        await pilot.pause()
+        await until(pilot, lambda: rig.app.screen not in (first, rig.app.main))
         screen = rig.app.screen
         assert isinstance(screen, PickerScreen)
         assert [choice.label for choice in screen.choices] == ["Only the conversation", "Stay here"]

@@ -5,7 +5,7 @@ from textual.widgets import OptionList
 
 from agent.core.events import AssistantReplied, Notice, TurnFinished
 from agent.core.stats import StepStats
-from tests.ui.rig import RealRig, Rig, rest, settle
+from tests.ui.rig import RealRig, Rig, done_or_asking, rest, settle
 
 
 async def with_a_reply(pilot: Pilot[str], rig: RealRig, lines: int = 1) -> None:
@@ -118,7 +118,7 @@ async def test_a_list_is_moved_in_without_the_arrows():
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         await pilot.press("ctrl+p")
-        await pilot.pause()
+        await done_or_asking(pilot)
         options = rig.app.screen.query_one(OptionList)
         await pilot.press("ctrl+j", "ctrl+j", "ctrl+k")
         assert options.highlighted == 1

@@ -24,7 +24,7 @@ from agent.ui.options import Opening
 from agent.ui.screens.turns import TurnsScreen
 from agent.ui.widgets.queue_line import QueueLine
 from tests.fakes.fake_handle import FACTS, FakeHandle
-from tests.ui.rig import SIZES, RealRig, Rig, rest, settle, type_text
+from tests.ui.rig import SIZES, RealRig, Rig, rest, settle, type_text, until
 
 DONE = TurnFinished(reason="done", answer="fine", detail="", steps=1, stats=StepStats())
 
@@ -202,10 +202,11 @@ class ShellHandle(FakeHandle):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stop = asyncio.Event()
+        self.begun, self.stop = asyncio.Event(), asyncio.Event()
 
     async def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
         if name == "shell":
+            self.begun.set()
             await self.stop.wait()
 
     def cancel(self) -> None:
@@ -221,7 +222,7 @@ async def test_control_c_interrupts_a_command_of_the_persons_own():
         await pilot.press("ctrl+c")
         assert handle.cancelled == 0
         rig.app.submit("!sleep 30", "now")
-        await pilot.pause()
+        await until(pilot, handle.begun.is_set)
         rig.clock.now += 10
         await pilot.press("ctrl+c")
         await rest(pilot)
@@ -388,10 +389,9 @@ async def test_the_turns_are_shown_and_saved(tmp_path: Path):
         rig.handle.emit(StepStarted(step=1), DONE)
         await rest(pilot)
         await pilot.press("f2")
-        await pilot.pause()
-        assert isinstance(rig.app.screen, TurnsScreen)
+        await until(pilot, lambda: isinstance(rig.app.screen, TurnsScreen))
         await pilot.press("e", "c")
-        await pilot.pause()
+        await rest(pilot)
         assert sorted(path.suffix for path in (tmp_path / "exports").iterdir()) == [".csv", ".json"]
 
 

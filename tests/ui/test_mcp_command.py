@@ -7,7 +7,7 @@ from textual.widgets import OptionList, Static
 from agent.app.mcp_services import McpDetail, McpReport, McpServerRow
 from agent.core.errors import AgentError
 from tests.fakes.fake_handle import FakeHandle
-from tests.ui.rig import Rig, rest, settle, type_text
+from tests.ui.rig import Rig, done_or_asking, rest, settle, type_text, until
 
 ROW = McpServerRow(name="docs", state="running", tools=2, tokens=1340, seconds=0.6)
 DETAIL = McpDetail(
@@ -36,8 +36,7 @@ def rig_with(*rows: McpServerRow) -> Rig:
 async def line(pilot, rig: Rig, text: str) -> None:
     await type_text(pilot, text)
     await pilot.press("escape", "enter")
-    await pilot.pause()
-    await pilot.pause()
+    await done_or_asking(pilot)
 
 
 async def test_servers_are_listed_with_state_tools_and_cost():
@@ -57,8 +56,9 @@ async def test_a_server_is_chosen_and_its_tools_are_read():
     async with rig.app.run_test(size=(100, 30)) as pilot:
         await settle(pilot, rig)
         await line(pilot, rig, "/mcp")
+        first = rig.app.screen
         await pilot.press("enter")
-        await pilot.pause()
+        await until(pilot, lambda: rig.app.screen not in (first, rig.app.main))
         assert rig.app.screen.query_one(OptionList).option_count == 4
         await pilot.press("enter")
         await rest(pilot)

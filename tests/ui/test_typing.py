@@ -18,7 +18,7 @@ from agent.ui.entry.draft import Draft, DraftFile
 from agent.ui.screens.page import PageScreen
 from agent.ui.screens.picker import PickerScreen
 from tests.fakes.fake_handle import FakeHandle
-from tests.ui.rig import Rig, rest, settle, type_text
+from tests.ui.rig import Rig, done_or_asking, rest, settle, type_text, until
 
 DONE = TurnFinished(reason="done", answer="fine", detail="", steps=1, stats=StepStats())
 
@@ -153,8 +153,7 @@ async def test_history_is_searched_with_control_r(tmp_path: Path):
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         await pilot.press("ctrl+r")
-        await pilot.pause()
-        assert isinstance(rig.app.screen, PickerScreen)
+        await until(pilot, lambda: isinstance(rig.app.screen, PickerScreen))
         await type_text(pilot, "tea")
         await pilot.press("enter")
         await rest(pilot)
@@ -295,7 +294,7 @@ async def test_the_palette_runs_a_command():
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
         await pilot.press("ctrl+p")
-        await pilot.pause()
+        await done_or_asking(pilot)
         await type_text(pilot, "copy")
         await pilot.press("enter")
         await rest(pilot)
