@@ -23,6 +23,7 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
 from agent.ui import terminal_keys
+from agent.core.outside_text import one_line
 from agent.ui.conversation.keys import KEYS
 from agent.ui.entry.draft import DraftFile
 from agent.ui.entry.history import InputHistory
@@ -153,6 +154,8 @@ class AgentApp(SureTimers, App[str]):
     def on_mount(self) -> None:
         self.prompt.focus()
         self._take_signals()
+        if theme_for(self.options.theme, os.environ) not in self.available_themes:
+            self.say(f"there is no theme '{one_line(self.options.theme, 30)}' (ui.theme); /theme shows all")
         self._draft_timer = self.set_interval(DRAFT_SECONDS, self._save_draft, pause=True)
         self.watch(self.main, "focused", self.show_hints, init=True)
         self.call_after_refresh(self._begin)

@@ -366,6 +366,13 @@ async def test_the_server_is_started_and_stopped_by_hand(action: str):
         assert rig.lines[-1] == "/server knows no 'burn'\nstate, log, start or stop"
 
 
+async def test_a_theme_of_the_settings_that_is_not_there_is_told():
+    rig = Rig(options={"theme": "nosuch"})
+    async with rig.app.run_test() as pilot:
+        await until(pilot, lambda: "there is no theme 'nosuch' (ui.theme)" in rig.app.status.render().plain)
+        assert rig.app.theme == "agent-dark"
+
+
 async def test_a_theme_is_used_at_once_and_kept():
     kept: list[tuple[str, Any]] = []
     rig = Rig(options={"save_setting": lambda key, value: kept.append((key, value))})
