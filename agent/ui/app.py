@@ -22,8 +22,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
-from agent.ui import terminal_keys
 from agent.core.outside_text import one_line
+from agent.ui import terminal_keys
 from agent.ui.conversation.keys import KEYS
 from agent.ui.entry.draft import DraftFile
 from agent.ui.entry.history import InputHistory
