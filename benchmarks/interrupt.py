@@ -1,10 +1,11 @@
 """How soon an interrupted request gives the slot of a real server back: while it reads, and while it writes.
 
-    python -m benchmarks.interrupt [--profile embedded] [--output benchmarks/results/interrupt.json]
+    python -m benchmarks.interrupt [--profile embedded] [--threads 2] [--output PATH]
 
-One thread. Each round sends a prompt of some thousand tokens with the agent's own client, interrupts it, and
-asks `/slots` until the slot is idle. Told are seconds until the stream is closed and until the slot is idle,
-and the server's own processor time until then, which an idle machine would have taken with one thread.
+One thread, if no other number is given. Each round sends a prompt of some thousand tokens with the agent's own
+client, interrupts it, and asks `/slots` until the slot is idle. Told are seconds until the stream is closed and
+until the slot is idle, and the server's own processor time until then, which an idle machine would have taken
+with one thread. The seconds until the slot is idle count where the machine has a free core for each thread.
 What a reply still got after the interruption is counted in tokens.
 """
 
@@ -56,20 +57,24 @@ class Round:
 
 
 @contextmanager
-def embedded(profile: str) -> Iterator[tuple[Endpoint, int]]:
+def embedded(profile: str, threads: int) -> Iterator[tuple[Endpoint, int]]:
     """The built-in engine as the profile has it, and the size of its batches in tokens."""
     batch = load_profile(profile, [ROOT / "server_profiles"]).batch
-    with tempfile.TemporaryDirectory() as folder, serving(profile, Path(folder), context=CONTEXT) as endpoint:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(profile, Path(folder), threads, context=CONTEXT) as endpoint,
+    ):
         yield endpoint, batch
 
 
 @contextmanager
-def binary(profile: str) -> Iterator[tuple[Endpoint, int]]:
+def binary(profile: str, threads: int) -> Iterator[tuple[Endpoint, int]]:
     """The installed llama-server with the same model and batches."""
     shipped = load_profile(profile, [ROOT / "server_profiles"])
     model = shipped.model_files[0].path_in(data_folder() / "models")
     size = str(shipped.batch)
     words = ["-m", str(model), "-c", str(CONTEXT), "--jinja", "-np", "1", "-b", size, "-ub", size]
+    words += ["-t", str(threads)]
     with tempfile.TemporaryDirectory() as folder, llama_server.serving(words, Path(folder)) as up:
         url = f"http://127.0.0.1:{up.port}"
         pid = next(child.pid for child in psutil.Process().children() if "llama" in child.name())
@@ -157,12 +162,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--profile", action="append", help="default: embedded-small")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     result: dict[str, Any] = {"load": round(os.getloadavg()[0], 2), "date": time.strftime("%Y-%m-%d")}
+    result["threads"] = options.threads
     for profile in options.profile or ["embedded-small"]:
         for name, server in SERVERS.items():
-            with server(profile) as (endpoint, batch):
+            with server(profile, options.threads) as (endpoint, batch):
                 row = rows_of(endpoint, batch, options.rounds)
             result[f"{profile}, {name}"] = row
             for kind in ("reading", "writing"):
