@@ -3,10 +3,10 @@
     python -m benchmarks.interrupt [--profile embedded] [--threads 2] [--output PATH]
 
 One thread, if no other number is given. Each round sends a prompt of some thousand tokens with the agent's
-own client, interrupts it, and asks `/slots` until the slot is idle. Told are seconds until the stream is closed
-and until the slot is idle, and the server's own processor time until then, which an idle machine would have taken
-with one thread. The seconds until the slot is idle count where the machine has a free core for each thread.
-What a reply still got after the interruption is counted in tokens.
+own client, interrupts it, and asks `/slots` until the slot is idle. Told are seconds until the stream is
+closed and until the slot is idle, and the server's own processor time until then, which an idle machine
+would have taken with one thread. The seconds until the slot is idle count where the machine has a free core
+for each thread. What a reply still got after the interruption is counted in tokens.
 """
 
 import argparse
