@@ -17,6 +17,7 @@ KNOWN = {
     "agent/app/interactive.py",  # shown
     "agent/app/session_bench.py",  # names of folders
     "agent/app/tuning.py",  # shown, and names of files
+    "agent/cli/session.py",  # shown: how long ago a session was
     "agent/core/attempts.py",  # shown
     "agent/mcp/known.py",  # a note
     "agent/mcp/log.py",  # shown

@@ -157,7 +157,7 @@ async def test_the_embedded_engine_is_installed_on_request_and_its_lines_are_tol
     place = engine_place(home, python=python, version=lambda: next(versions))
     setup = FirstRun(home, Programs(environment=lambda: place, has_engine=lambda: False))
     engine = (await setup.missing(SMALL))[0]
-    assert engine.command == f"{python} -m pip install --no-input xllamacpp"
+    assert engine.command == f"{python} -P -m pip install --no-input xllamacpp"
     assert (engine.can_fetch, engine.download_bytes) == (True, 150_000_000)
     add_small_model(home)
     told: list[Headway] = []

@@ -26,7 +26,7 @@ from tests.ui.pictures import compare
 from tests.ui.rig import SIZES, RealRig, rest, settle, type_text
 from tests.ui.test_approvals import EDIT, PYTEST
 from tests.ui.test_questions import FORM
-from tests.ui.test_setup import ENGINE, MODEL, NO_GPU, FakeSetup, shown, until
+from tests.ui.test_setup import ENGINE, MODEL, NO_GPU, FakeSetup, says, shown
 
 at_every_size = pytest.mark.parametrize("size", SIZES, ids=[f"{wide}x{high}" for wide, high in SIZES])
 STATS = StepStats(
@@ -172,6 +172,6 @@ async def test_what_is_missing_at_first(size: tuple[int, int], tmp_path: Path):
         await type_text(pilot, "Explain cart.py")
         compare(rig.app, f"setup-{size[0]}x{size[1]}", tmp_path)
         await pilot.press("ctrl+c", "enter")
-        await until(pilot, "50 %", panel)
+        await says(pilot, "50 %", panel)
         await type_text(pilot, "Explain cart.py")
         compare(rig.app, f"setup-at-work-{size[0]}x{size[1]}", tmp_path)
