@@ -45,9 +45,9 @@ def state_of(folder: Path) -> str:
 def use_skill(name: str, folder: Path, variables: Mapping[str, str]) -> dict[str, Any]:
     command = [sys.executable, "-m", "agent", "run", "-p", f"/{name}", "--profile", "embedded-small"]
     done = subprocess.run(
-        [*command, "--max-steps", "4", "--output", "json"],
+        [*command, "--max-steps", "2", "--output", "json"],
         cwd=folder,
-        env={**variables, "AGENT_PERMISSIONS_MODE": "plan"},
+        env={**variables, "AGENT_PERMISSIONS_MODE": "plan", "AGENT_LIMITS_REPLY_TOKENS": "96"},
         capture_output=True,
         text=True,
         check=False,
