@@ -253,11 +253,10 @@ async def _words_of(
         return None
     from agent.app.task_words import TaskWording
 
-    shell = next(tool for tool in kit.tools if tool.name == kit.shell.name)
     wording = TaskWording(
         extensions=kit.extensions,
         mcp=kit.mcp,
-        shell=shell,
+        shell=next(tool for tool in kit.tools if tool.name == kit.shell.name),
         gate=gate,
         context=context,
         cancel=cancel,

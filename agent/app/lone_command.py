@@ -21,7 +21,11 @@ class LoneCommand:
     call_id: str
     outcome: ToolOutcome = "cancelled"
     text: str = ""
-    decision: str = ""
+
+    @property
+    def printed(self) -> str | None:
+        """None where it was not run to its end: nobody allowed it, or it was interrupted."""
+        return self.text if self.outcome in ("ok", "error") else None
 
 
 async def run_alone(
@@ -44,7 +48,5 @@ async def run_alone(
                 continue
             emit(item)
             if isinstance(item, ToolFinished):
-                run = LoneCommand(
-                    call_id=call_id, outcome=item.outcome, text=item.text, decision=item.decision
-                )
+                run = LoneCommand(call_id=call_id, outcome=item.outcome, text=item.text)
     return run

@@ -51,8 +51,7 @@ async def print_for_skill(live: LiveSession, command: str) -> str | None:
     The rules hold as for the model: nobody looks at each line of a skill before they use it.
     """
     shell = next(tool for tool in live.tools if tool.name == live.shell.name)
-    ran = await _run(live, shell, command, live.gate, live.gate.context)
-    return ran.text if ran.outcome in ("ok", "error") else None
+    return (await _run(live, shell, command, live.gate, live.gate.context)).printed
 
 
 async def _run(live: LiveSession, shell: Tool, command: str, gate: Gate, context: ToolContext) -> LoneCommand:

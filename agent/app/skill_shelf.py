@@ -91,21 +91,16 @@ class SkillShelf:
         skill = _named(name, found)
         body = _body_of(skill)
         self._allow(skill, trusted)
-        if skill.name in trusted:
-            body = with_outputs(body, await outputs_of(commands_in(body), printing))
-        text = self._shown(skill, trusted, body)
+        commands = commands_in(body) if skill.name in trusted else []
+        text = _shown(skill, trusted, with_outputs(body, await outputs_of(commands, printing)))
         wish = f"\n\n{arguments.strip()}" if arguments.strip() else ""
         return f"Use the skill {name}.\n\n{text}{wish}"
 
     def _text(self, skill: Skill, file: str) -> str:
         if not file or file == skill.file.name:
-            return self._shown(skill, self.trusted, _body_of(skill))
+            return _shown(skill, self.trusted, with_outputs(_body_of(skill), {}))
         with _usable(skill):
             return _fence_for(skill, self.trusted)(read_file(skill, file))
-
-    def _shown(self, skill: Skill, trusted: frozenset[str], body: str) -> str:
-        text = with_outputs(body, {}).strip()
-        return _fence_for(skill, trusted)(f"{text or skill.description}{_around(skill)}")
 
     def _list(self) -> str:
         lines = [f"{skill.name}: {one_line(skill.description, 60)}" for skill in self.found.skills]
@@ -175,6 +170,10 @@ def _usable(skill: Skill) -> Iterator[None]:
 def _body_of(skill: Skill) -> str:
     with _usable(skill):
         return body_of(skill)
+
+
+def _shown(skill: Skill, trusted: frozenset[str], body: str) -> str:
+    return _fence_for(skill, trusted)(f"{body.strip() or skill.description}{_around(skill)}")
 
 
 def _fence_for(skill: Skill, trusted: frozenset[str]) -> Callable[[str], str]:

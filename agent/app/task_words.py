@@ -58,4 +58,4 @@ class TaskWording:
             self.shell, command, gate=self.gate, context=self.context, emit=self.emit, stop=self.cancel
         )
         self._has_printed |= ran.outcome == "ok"
-        return ran.text if ran.outcome in ("ok", "error") else None
+        return ran.printed

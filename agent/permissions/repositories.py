@@ -5,10 +5,11 @@ No git runs here. What cannot be read counts as naming one.
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+
+from agent.core.regular_file import read_regular
 
 _HEAD = re.compile(r'\[\s*([^\]"\s]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]\s*')
 _KEY = re.compile(r"([a-z][a-z0-9-]*)\s*(?:=\s*(.*))?$", re.IGNORECASE | re.DOTALL)
@@ -97,11 +98,8 @@ def _common(own: Path) -> Path:
 
 
 def _text_of(file: Path) -> str:
-    """Raises OSError or ValueError: it cannot be read, is no regular file, or too long for settings."""
-    status = file.stat()
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_BYTES:
-        raise ValueError(f"{file} is no file with settings")
-    return file.read_text(encoding="utf-8", errors="surrogateescape")
+    """Raises OSError: it cannot be read, is no regular file, or too long for settings."""
+    return read_regular(file, _LARGEST_BYTES).decode("utf-8", "surrogateescape")
 
 
 def _settings(text: str) -> Iterator[tuple[str, str, str]]:

@@ -49,6 +49,17 @@ def test_commands_of_a_skill_are_run_under_the_rules(place: Place, scripted_serv
     assert not (place.workspace.parent / "made").exists()
 
 
+def test_what_a_command_in_a_text_does_can_be_undone(place: Place, scripted_server: StartServer):
+    folder = place.config / "commands"
+    folder.mkdir(parents=True)
+    (folder / "look.md").write_text("See: !`echo new > made.txt`\n")
+    place.use(scripted_server(call("finish", answer="Done.")).url)
+    assert place.run("run", "-p", "/look").code == 0
+    assert (place.workspace / "made.txt").read_text() == "new\n"
+    assert place.run("undo").code == 0
+    assert not (place.workspace / "made.txt").exists()
+
+
 def test_custom_command_gets_its_arguments(place: Place, scripted_server: StartServer):
     place.write(".claude/commands/fix.md", "Mend $1 in $2.\n")
     server = scripted_server(call("finish", answer="Done."))
