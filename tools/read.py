@@ -120,7 +120,8 @@ def _excerpt(text: io.TextIOWrapper, name: str, params: ReadParams, complete: bo
     if not number:
         return "(empty file)"
     if not numbered:
-        raise RefusalError(f"{name} has only {number} lines. Give a smaller start.")
+        length = "1 line" if number == 1 else f"{number} lines"
+        raise RefusalError(f"{name} has only {length}. Give a smaller start.")
     last = first + len(numbered) - 1
     if full:
         total = f" of {number}" if complete else ""

@@ -68,6 +68,8 @@ def list_skills(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     """Prints one skill."""
+    import difflib
+
     from agent.app.extensions import find_skills
     from agent.app.skill_report import shown
     from agent.core.errors import UsageError
@@ -76,7 +78,10 @@ def show(arguments: argparse.Namespace) -> int:
     found = find_skills(Path.cwd(), os.environ)
     skill = found.get(arguments.name)
     if skill is None:
-        raise UsageError(f"there is no skill {arguments.name!r}", "`agent skills list` lists them")
+        names = [each.name for each in found.skills]
+        close = difflib.get_close_matches(arguments.name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}?" if close else "`agent skills list` lists them"
+        raise UsageError(f"there is no skill {arguments.name!r}", hint)
     try:
         print("\n".join(shown(skill, found, Path.cwd(), os.environ)))
     except SkillError as error:

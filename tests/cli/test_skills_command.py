@@ -102,6 +102,15 @@ def test_mistake_is_said_in_a_line(project: Path, words: tuple[str, ...]):
         agent("skills", *words)
 
 
+def test_a_slip_in_a_name_is_answered_with_the_closest_one(project: Path):
+    write_skill(project / ".agents/skills/sorting")
+
+    with pytest.raises(UsageError) as error:
+        agent("skills", "show", "sortng")
+
+    assert error.value.hint == "did you mean 'sorting'?"
+
+
 def test_trust_is_for_the_skill_that_was_shown(project: Path, capsys: pytest.CaptureFixture[str]):
     text = "---\nname: deploy\ndescription: Does it.\nallowed-tools: Bash(make:*)\n---\nBody.\n"
     folder = write_skill(project / ".agents/skills/deploy", text)

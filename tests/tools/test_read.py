@@ -68,13 +68,16 @@ async def test_numbers_that_make_no_sense_show_the_beginning(read, workspace: Pa
     assert (await read("a.txt", start=start, lines=lines)).model_text == "1\tone\n2\ttwo"
 
 
-async def test_a_start_after_the_end_is_an_error_that_tells_the_number_of_lines(read, workspace: Path):
-    (workspace / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+@pytest.mark.parametrize(("text", "length"), [("one\ntwo\n", "2 lines"), ("one\n", "1 line")])
+async def test_a_start_after_the_end_is_an_error_that_tells_the_number_of_lines(
+    read, workspace: Path, text: str, length: str
+):
+    (workspace / "a.txt").write_text(text, encoding="utf-8")
 
     result = await read("a.txt", start=5)
 
     assert result.is_error
-    assert result.model_text == "a.txt has only 2 lines. Give a smaller start."
+    assert result.model_text == f"a.txt has only {length}. Give a smaller start."
 
 
 async def test_an_empty_file_is_called_empty(read, workspace: Path):
