@@ -16,7 +16,9 @@ _KEY = re.compile(r"([a-z][a-z0-9-]*)\s*(?:=\s*(.*))?$", re.IGNORECASE | re.DOTA
 _SWITCH = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
 _OF_FILTERS = frozenset({"clean", "smudge", "process"})
 _OF_DIFFS = frozenset({"command", "textconv"})
-_OF_PARTIAL_CLONES = frozenset({"uploadpack", "sshcommand", "gitproxy"})
+_OF_PARTIAL_CLONES = frozenset(
+    {"uploadpack", "sshcommand", "gitproxy", "askpass", "vcs", "helper", "insteadof"}
+)
 _KNOWN_FILTER = re.compile(r"git-lfs (clean|smudge|filter-process)( (--|%f))*")
 _LARGEST_BYTES = 1_000_000
 
@@ -50,7 +52,7 @@ def program_named_by(git_folder: Path) -> str:
         settings = [setting for file in _files(own, common) for setting in _settings(_text_of(file))]
     except (OSError, ValueError):
         return "what cannot be read"
-    partial = any(key == "promisor" for _, key, _ in settings)
+    partial = any(key in ("promisor", "partialclone") for _, key, _ in settings)
     named = (f"{section}.{key}" for section, key, value in settings if _starts(section, key, value, partial))
     hooks = (value for section, key, value in settings if (section, key) == ("core", "hookspath"))
     found = next(named, "")
@@ -67,7 +69,7 @@ def _starts(section: str, key: str, value: str, partial: bool) -> bool:
         return _KNOWN_FILTER.fullmatch(value) is None
     if section == "diff" and key in (*_OF_DIFFS, "external"):
         return True
-    if partial and key in _OF_PARTIAL_CLONES:
+    if partial and (key in _OF_PARTIAL_CLONES or (key == "url" and "::" in value)):
         return True
     if section == "log" and key == "showsignature":
         return value.lower() not in ("false", "no", "off", "0")
@@ -105,7 +107,7 @@ def _text_of(file: Path) -> str:
 def _settings(text: str) -> Iterator[tuple[str, str, str]]:
     """Sections without their names, keys and values, see git-config(1). Raises ValueError."""
     section = ""
-    for line in text.replace("\\\r\n", "").replace("\\\n", "").splitlines():
+    for line in _lines(text):
         rest = line.strip().removeprefix("\ufeff")
         while (head := _HEAD.match(rest)) is not None:
             section, rest = head[1].partition(".")[0].lower(), rest[head.end() :]
@@ -115,6 +117,26 @@ def _settings(text: str) -> Iterator[tuple[str, str, str]]:
         if found is None:
             raise ValueError(f"{rest} is no setting")
         yield section, found[1].lower(), _value(found[2] or "")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines as git ends them: a backslash before the line feed joins two, but not in a comment."""
+    parts: list[str] = []
+    quoted = False
+    for line in text.replace("\r\n", "\n").split("\n"):
+        commented, escaped = False, False
+        for letter in line:
+            if letter in "#;" and not quoted:
+                commented = True
+                break
+            quoted ^= letter == '"' and not escaped
+            escaped = letter == "\\" and not escaped
+        if escaped and not commented:
+            parts.append(line[:-1])
+            continue
+        yield "".join([*parts, line])
+        parts, quoted = [], False
+    yield "".join(parts)
 
 
 def _value(text: str) -> str:

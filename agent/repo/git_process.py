@@ -1,11 +1,10 @@
 """How git is started, so that a repository cannot make it do more than asked.
 
-Only `agent.repo.git` uses this. A repository's own configuration can name programs for hooks, pagers,
-file monitors, filters and credentials; none of them runs for a question like "what is dirty here".
+Only `agent.repo` uses this. What keeps the programs from running that a repository's own configuration names
+is in `agent.core.quiet_git`, but for filters, which `agent.repo.git` switches off by their names.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -14,52 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-SAFE_CONFIG = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=",
-    "core.pager=cat",
-    "core.editor=false",
-    "core.askPass=",
-    "core.sshCommand=false",
-    "credential.helper=",
-    "diff.external=",
-    "protocol.allow=never",
-    "commit.gpgSign=false",
-    "user.useConfigOnly=true",
-    "i18n.commitEncoding=UTF-8",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "status.renames=false",
-)
-
-# Where these come from a hook or a wrapper they are about another repository or another command.
-FOREIGN_VARIABLES = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_QUARANTINE_PATH",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_GLOB_PATHSPECS",
-    "GIT_NOGLOB_PATHSPECS",
-    "GIT_ICASE_PATHSPECS",
-)
-
-QUIET_VARIABLES = {
-    "LC_ALL": "C",
-    "LANGUAGE": "C",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ASKPASS": "",
-    "SSH_ASKPASS": "",
-    "GIT_PAGER": "cat",
-    "GIT_EDITOR": "false",
-    "GIT_NO_LAZY_FETCH": "1",
-}
+from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, find_git, settings_words
 
 # How a question names what git would otherwise look for; what the environment says of it is dropped.
 _CHOSEN = {f"AGENT_{name}": name for name in ("GIT_INDEX_FILE", "GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE")}
@@ -83,12 +37,6 @@ class Answer:
         lines = [line.strip() for line in self.error.splitlines() if line.strip()]
         chosen = next((line for line in lines if line.startswith(("fatal:", "error:"))), "".join(lines[:1]))
         return chosen.removeprefix("fatal: ").removeprefix("error: ") or f"exit status {self.code}"
-
-
-def find_git(environment: Mapping[str, str]) -> str | None:
-    """The absolute path of git. A relative PATH entry is not trusted to hold it."""
-    found = shutil.which("git", path=environment.get("PATH", ""))
-    return found if found and Path(found).is_absolute() else None
 
 
 def ask(
@@ -262,9 +210,8 @@ def _start(
     streams: tuple[int, int] = (subprocess.PIPE, subprocess.PIPE),
 ) -> subprocess.Popen[bytes]:
     """`streams` are those for standard input and errors."""
-    settings = [word for setting in SAFE_CONFIG for word in ("-c", setting)]
     return subprocess.Popen(
-        [git, *settings, *arguments],
+        [git, *settings_words(), *arguments],
         cwd=folder,
         env=environment,
         stdin=streams[0],

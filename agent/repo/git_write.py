@@ -10,14 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agent.core.errors import AgentError
-from agent.repo.git_process import (
-    FOREIGN_VARIABLES,
-    QUIET_VARIABLES,
-    SAFE_CONFIG,
-    Answer,
-    ask,
-    config_variables,
-)
+from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, SAFE_CONFIG
+from agent.repo.git_process import Answer, ask, config_variables
 from agent.repo.selection import is_folder
 from agent.repo.state import RepoState
 

@@ -13,6 +13,7 @@ import pytest
 from agent.permissions.gate import decide
 from agent.permissions.repositories import folder_of_call, program_named_by, repository_of
 from agent.permissions.rules import Rules
+from tests.repo.lacking import WAYS, lack
 from tests.repo.test_untrusted_repository import SETTINGS
 
 Git = Callable[..., None]
@@ -31,7 +32,11 @@ HARMLESS = {
         "filter.lfs.process": "git-lfs filter-process",
         "filter.lfs.required": "true",
     },
-    "partial-clone": {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": "blob:none"},
+    "partial-clone": {
+        "remote.origin.url": "https://x/y",
+        "remote.origin.promisor": "true",
+        "remote.origin.partialclonefilter": "blob:none",
+    },
     "hooks-of-the-project": {"core.hooksPath": ".husky"},
     "odd-text": {"user.name": 'A "quoted" # name ; \\ ü', "alias.l": "!f() { git log; }; f"},
 }
@@ -92,6 +97,16 @@ def test_every_program_that_git_starts_is_named(repo: Path, git: Git, settings: 
         assert program_named_by(repo / ".git")
 
 
+@pytest.mark.parametrize("settings", WAYS.values(), ids=WAYS)
+def test_a_program_that_is_asked_for_a_lacking_object_is_named(
+    repo: Path, git: Git, tmp_path: Path, settings: dict[str, str]
+):
+    lack(repo, tmp_path / "started", settings)
+    git(repo, "status", check=False)
+    assert (tmp_path / "started").exists()
+    assert program_named_by(repo / ".git")
+
+
 @pytest.mark.parametrize("settings", HARMLESS.values(), ids=HARMLESS)
 def test_settings_of_everyday_repositories_name_none(repo: Path, git: Git, settings: dict[str, str]):
     for key, value in settings.items():
@@ -109,6 +124,9 @@ def test_settings_of_everyday_repositories_name_none(repo: Path, git: Git, setti
         '\ufeff[include]\npath = "x"',
         "[core]\nfsmonitor = true # ./x",
         "[core\nfsmonitor = x",
+        "[user]\n# \\\n[core]\nfsmonitor = ./x",
+        "[user]\nname = a ; \\\n[core]\nfsmonitor = ./x",
+        "[core]\nx = a\x85[user]\nfsmonitor = ./x",
     ],
 )
 def test_odd_spellings_are_seen(repo: Path, text: str):

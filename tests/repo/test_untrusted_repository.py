@@ -15,6 +15,7 @@ from agent.repo.git import (
 from agent.repo.instructions import find_instructions
 from agent.repo.work_tree import copy_index, look, look_at_all, tree_place
 from tests.repo.conftest import Git
+from tests.repo.lacking import WAYS, lack
 
 PROGRAM = "PROGRAM"
 SETTINGS: dict[str, dict[str, str]] = {
@@ -110,6 +111,21 @@ async def test_the_settings_would_start_programs_for_a_person(repo: Path, git: G
     arm(repo, git, SETTINGS["fsmonitor"], marker)
     git(repo, "status")
     assert marker.exists()
+
+
+@pytest.mark.parametrize("settings", WAYS.values(), ids=WAYS)
+async def test_nobody_is_asked_for_an_object_that_is_not_there(
+    repo: Path, git: Git, marker: Path, settings: dict[str, str], tmp_path: Path
+):
+    lack(repo, marker, settings)
+    await inspect(repo)
+    list_repo_files(repo, 100)
+    place = tree_place(repo)
+    assert place is not None
+    assert copy_index(place, tmp_path / "index")
+    look_at_all(place, tmp_path / "index")
+    await commit_paths(repo, [repo / "untracked.txt"], "message")
+    assert not marker.exists()
 
 
 def test_a_command_cannot_put_a_repository_of_its_own_in_the_place_of_the_known_one(

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.repo.lacking import WAYS, lack
 from tools._find.names import name_matcher
 from tools.glob import GlobParams, GlobTool
 
@@ -98,6 +99,17 @@ async def test_a_repository_cannot_make_listing_run_a_program(glob, workspace: P
     await glob("*")
 
     assert not (workspace / "ran").exists()
+
+
+@pytest.mark.parametrize("settings", WAYS.values(), ids=WAYS)
+async def test_a_repository_that_lacks_an_object_cannot_either(
+    glob, workspace: Path, tmp_path: Path, settings: dict[str, str]
+):
+    git(workspace, "init", "-q")
+    lack(workspace, tmp_path / "ran", settings)
+
+    assert (await glob("*.txt")).model_text == "untracked.txt"
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_folders_behind_links_are_not_followed(glob, workspace: Path):

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, find_git, settings_words
 from agent.core.regular_file import read_regular
 from tools._text.paths import SKIPPED_FOLDERS
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 _GIT_SECONDS = 30.0
 _LARGEST_IGNORE_BYTES = 1_000_000
 _WALKED_AT_MOST = 100_000
-_NEVER_CONFIGURED = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-"""A repository's own settings must not choose programs that run because files are listed."""
 
 
 async def list_files(folder: Path, environment: Mapping[str, str]) -> list[str]:
@@ -37,8 +36,11 @@ async def list_files(folder: Path, environment: Mapping[str, str]) -> list[str]:
 async def _listed_by_git(folder: Path, environment: Mapping[str, str]) -> list[str] | None:
     if not in_repository(folder):
         return None
-    arguments = (*_NEVER_CONFIGURED, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    output = await _output_of("git", arguments, folder, environment)
+    git = find_git(environment)
+    if git is None:
+        return None
+    arguments = (*settings_words(), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    output = await _output_of(git, arguments, folder, environment)
     if not output:  # git failed, or the whole folder is ignored and was named all the same
         return None
     names: list[str] = []
@@ -59,12 +61,13 @@ async def _output_of(
     """Standard output of a program that succeeded in time, else `None`."""
     import asyncio
 
+    own = {name: value for name, value in environment.items() if name not in FOREIGN_VARIABLES}
     try:
         process = await asyncio.create_subprocess_exec(
             program,
             *arguments,
             cwd=folder,
-            env={**environment, "GIT_OPTIONAL_LOCKS": "0"},
+            env={**own, **QUIET_VARIABLES, "GIT_OPTIONAL_LOCKS": "0"},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
