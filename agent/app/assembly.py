@@ -11,13 +11,14 @@ from agent.app.authorship import Authorship
 from agent.app.carded import completed_profile
 from agent.app.commanded import CommandWatch
 from agent.app.confining import required_or_refused, sandbox_for
-from agent.app.conversation import Setting, tools_for
+from agent.app.conversation import Setting
 from agent.app.delegation import offers_subagents, subagent_rules
 from agent.app.engine import Engine, open_engine
 from agent.app.extensions import Extensions, load_extensions, tool_rules
 from agent.app.glance import RepoGlance
 from agent.app.in_view import is_in_view
 from agent.app.keeper import EngineKeeper
+from agent.app.kit import tools_for
 from agent.app.live import LiveSession, Relay
 from agent.app.mcp import open_mcp
 from agent.app.outbox import Outbox

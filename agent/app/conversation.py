@@ -2,23 +2,22 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.app.authorship import Authorship, OwnCheck, OwnCommands
+from agent.app.authorship import Authorship, OwnCheck
 from agent.app.briefing import Briefing, gather, is_document, new_files_in
-from agent.app.confining import required_or_refused, sandbox_for
-from agent.app.delegation import offers_subagents, subagent_rules
-from agent.app.extensions import Extensions, load_extensions, tool_rules
+from agent.app.delegation import subagent_rules
+from agent.app.extensions import tool_rules
 from agent.app.foreign import connection_to, speaks_llama
-from agent.app.mcp import McpServers, open_mcp
-from agent.app.outlined import offers_outline
+from agent.app.kit import Kit, kit_for
+from agent.app.mcp import McpServers
 from agent.app.tool_pictures import shown_to
 from agent.app.warm import Head, head_of
-from agent.app.workbench import RuleGate, Workbench, gate_rules, tool_environment
+from agent.app.workbench import RuleGate, Workbench, gate_rules
 from agent.config.model import Settings
 from agent.core.attempts import run_attempts
 from agent.core.briefing import listing_line
@@ -36,8 +35,6 @@ from agent.llm.client import ChatModel, Recover
 from agent.llm.probe import protocol_named
 from agent.llm.protocol import ToolProtocol
 from agent.permissions.context import Mode
-from agent.permissions.gate import decide
-from agent.permissions.rules import parse_rules
 from agent.permissions.unreadable import unreadable_places
 from agent.resources import cache_folder, config_folder, state_folder
 from agent.sandbox.commands import Sandbox
@@ -46,7 +43,6 @@ from agent.server.record import Endpoint
 from agent.session.ledger import SessionLedger
 from agent.session.store import secrets_in
 from agent.verify.check import CheckCommand
-from tools import built_in_tools
 from tools.shell import ShellTool
 
 if TYPE_CHECKING:
@@ -107,7 +103,7 @@ class Setting:
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
     """Runs the check once to see how things stand, and words the first message with it."""
-    kit = await _kit_for(setting, emit)
+    kit = await kit_for(setting, emit)
     try:
         return await _opened_with(kit, task, setting, emit)
     except BaseException:  # nobody else knows yet what was begun
@@ -117,7 +113,7 @@ async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event]
 
 
 async def _opened_with(
-    kit: "_Kit", task: Task, setting: Setting, emit: Callable[[Event], None]
+    kit: Kit, task: Task, setting: Setting, emit: Callable[[Event], None]
 ) -> OpenConversation:
     gate = await _gate_for(task, setting, kit)
     context = replace(_tool_context(setting, kit), may_read=gate.may_read)
@@ -157,13 +153,13 @@ async def _opened_with(
     return _worded_for(bench, kit, protocol, opening, briefing, message)
 
 
-def _model_of_a_run(setting: Setting, protocol: ToolProtocol, kit: "_Kit") -> ChatModel:
+def _model_of_a_run(setting: Setting, protocol: ToolProtocol, kit: Kit) -> ChatModel:
     other = other_protocol(setting, kit.tools)
     return model_for(setting, protocol, replies_before=setting.replies_before, other=other)
 
 
 def _worded_for(
-    bench: Workbench, kit: "_Kit", protocol: ToolProtocol, opening: str, briefing: Briefing, message: str
+    bench: Workbench, kit: Kit, protocol: ToolProtocol, opening: str, briefing: Briefing, message: str
 ) -> OpenConversation:
     """What the model is told first: the system text, then opening, briefing and the guide's cue as one."""
     guide = bench.guide()
@@ -181,54 +177,6 @@ def _worded_for(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kit:
-    """What a conversation works with, before it is known what it is about."""
-
-    tools: tuple[Tool, ...]
-    shell: ShellTool
-    environment: Mapping[str, str]
-    sandbox: Sandbox
-    extensions: Extensions
-    mcp: McpServers
-    has_subagents: bool
-
-
-async def _kit_for(setting: Setting, emit: Callable[[Event], None]) -> _Kit:
-    profile, settings = setting.profile, setting.settings
-    helped = offers_subagents(profile, settings)
-    built_in, shell = tools_for(setting.authorship, profile, subagents=helped)
-    environment = tool_environment(setting.key_variables)
-    sandbox = sandbox_for(
-        setting.workspace,
-        settings,
-        environment,
-        unattended=lambda: True,
-        readable=(setting.spill_folder,),
-        emit=emit,
-    )
-    await required_or_refused(sandbox)
-    extensions = await load_extensions(
-        setting.workspace,
-        settings,
-        setting.authorship,
-        session_id=setting.spill_folder.parent.name,
-        hook_environment=lambda: environment,
-        emit=emit,
-        confinement=sandbox,
-    )
-    mcp = await open_mcp(setting.workspace, settings, environment=environment, emit=emit)
-    return _Kit(
-        tools=extensions.with_tools(mcp.with_tools(built_in)),
-        shell=shell,
-        environment=environment,
-        sandbox=sandbox,
-        extensions=extensions,
-        mcp=mcp,
-        has_subagents=helped,
-    )
-
-
 async def _briefing(task: Task, setting: Setting, gate: RuleGate) -> Briefing:
     return await asyncio.to_thread(
         gather,
@@ -242,7 +190,7 @@ async def _briefing(task: Task, setting: Setting, gate: RuleGate) -> Briefing:
 
 async def _words_of(
     task: Task,
-    kit: _Kit,
+    kit: Kit,
     gate: RuleGate,
     context: ToolContext,
     cancel: asyncio.Event,
@@ -265,7 +213,7 @@ async def _words_of(
     return await wording.of(task.text)
 
 
-async def _gate_for(task: Task, setting: Setting, kit: _Kit) -> RuleGate:
+async def _gate_for(task: Task, setting: Setting, kit: Kit) -> RuleGate:
     """With what the sandbox and the extensions allow."""
     gate = _gate(task, setting)
     kit.sandbox.unreadable = lambda: unreadable_places(gate.rules, setting.workspace)
@@ -274,50 +222,6 @@ async def _gate_for(task: Task, setting: Setting, kit: _Kit) -> RuleGate:
     kit.extensions.shelf.grant = gate.grant
     kit.extensions.shelf.is_swayed = gate.has_read
     return gate
-
-
-def tools_for(
-    authorship: Authorship, profile: Profile, *, subagents: bool
-) -> tuple[tuple[Tool, ...], ShellTool]:
-    """All tools; what the commands of the shell change is taken for the run's own doing.
-
-    Those for the outline and for `subagents` come before the last, which ends a task. A guided model is
-    offered one edit at a time.
-    """
-    card = profile.model_card
-    tools = built_in_tools(card.edit_form, several_edits=not card.guided)
-    more: list[Tool] = []
-    if offers_outline(profile):
-        from tools.outline import OutlineTool
-
-        more.append(OutlineTool())
-    if subagents:
-        from tools.task import TaskTool
-
-        more.append(TaskTool())
-    tools = (*tools[:-1], *more, *tools[-1:])
-    shell = next(tool for tool in tools if isinstance(tool, ShellTool))
-    own = OwnCommands(shell, authorship, only_reads=_reads_only(authorship.ledger.workspace))
-    return tuple(own if tool is shell else tool for tool in tools), shell
-
-
-def _reads_only(workspace: Path) -> Callable[[str], bool]:
-    """Tells the commands that can change nothing: those that are allowed where only reading is."""
-
-    def reads_only(command: str) -> bool:
-        arguments = {"command": command}
-        decision = decide(
-            "shell",
-            "execute",
-            arguments,
-            workspace=workspace,
-            mode="plan",
-            rules=parse_rules(),
-            headless=True,
-        )
-        return decision.verdict == "allow"
-
-    return reads_only
 
 
 def _surroundings(
@@ -382,7 +286,7 @@ def _gate(task: Task, setting: Setting) -> RuleGate:
     )
 
 
-def _tool_context(setting: Setting, kit: _Kit) -> ToolContext:
+def _tool_context(setting: Setting, kit: Kit) -> ToolContext:
     return ToolContext(
         workspace=setting.workspace,
         ledger=setting.ledger,
@@ -400,7 +304,7 @@ def system_prompt() -> str:
     return files("agent").joinpath("prompts/system.md").read_text("utf-8").strip()
 
 
-def _check(task: Task, setting: Setting, kit: _Kit) -> OwnCheck | None:
+def _check(task: Task, setting: Setting, kit: Kit) -> OwnCheck | None:
     if not task.check:
         return None
     seconds = setting.settings.limits.check_seconds

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.core.confinement import Confinement, Unconfined
 from agent.core.outside_text import one_line
-from agent.hooks.process import HookAnswer, run_hook
 from agent.hooks.spec import HookEvent, HookSpec
+
+if TYPE_CHECKING:
+    from agent.hooks.process import HookAnswer
 
 MOST_RESULT_CHARACTERS = 16_000
 TIMEOUTS_ALLOWED = 3
@@ -90,7 +92,9 @@ class HookRunner:
             if tool is None or spec.is_about(tool):
                 yield spec
 
-    async def _run(self, spec: HookSpec, about: Mapping[str, Any]) -> HookAnswer:
+    async def _run(self, spec: HookSpec, about: Mapping[str, Any]) -> "HookAnswer":
+        from agent.hooks.process import run_hook
+
         payload = {
             "event": spec.event,
             "session_id": self.session_id,
