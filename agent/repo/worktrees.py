@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.core.errors import AgentError, UsageError
 from agent.repo.git import without_local_filters
 from agent.repo.git_process import Answer, ask
+from agent.repo.git_write import nul_ended
 
 _CHECKOUT_SECONDS = 600.0
 _COMMIT_SECONDS = 120.0
@@ -94,16 +95,33 @@ def discard_unused_worktree(root: Path, folder: Path) -> None:
 def commit_everything(folder: Path, message: str) -> str | None:
     """Commits all that differs from the last commit in a work tree of ours; None where nothing does.
 
+    Of other repositories in it, it is the commit that they are at.
+
     Raises:
         AgentError: git refused.
     """
     overrides = without_local_filters(folder, os.environ)
-    _done(ask(folder, ["add", "-A"], overrides=overrides, seconds=_COMMIT_SECONDS), "add")
+    links = _links(folder)
+    # What was changed in another repository would be looked at by a git that takes filters from its settings.
+    without = [f":(top,exclude,literal){link}" for link in links]
+    words = ["add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul"]
+    data = nul_ended([":(top)", *without])
+    _done(ask(folder, words, overrides=overrides, data=data, seconds=_COMMIT_SECONDS), "add")
+    at = nul_ended(links)
+    words = ["update-index", "-z", "--add", "--remove", "--stdin"]
+    _done(ask(folder, words, overrides=overrides, data=at, seconds=_COMMIT_SECONDS), "update-index")
     if ask(folder, ["diff", "--cached", "--quiet"], overrides=overrides).code == 0:
         return None
     words = ["commit", "--quiet", "--no-verify", "-m", message]
     _done(ask(folder, words, overrides=overrides, seconds=_COMMIT_SECONDS), "commit")
     return head_of(folder)
+
+
+def _links(folder: Path) -> list[str]:
+    """The other repositories in a work tree that its index knows."""
+    listing = ask(folder, ["ls-files", "--stage", "-z", "--full-name", ":(top)"], seconds=_COMMIT_SECONDS)
+    entries = os.fsdecode(listing.output).split("\0")
+    return sorted({entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")})
 
 
 def head_of(folder: Path) -> str | None:
