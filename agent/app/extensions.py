@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from agent.app.authorship import Authorship
 from agent.app.edited import with_edits
 from agent.app.formatters import edit_runner
-from agent.app.hooked import HookedFinish, HookedGate, HookedTool
 from agent.app.skill_shelf import SkillShelf, trusted_names
 from agent.config.load import find_project_root
 from agent.config.model import Settings
@@ -60,17 +59,25 @@ class Extensions:
             found.insert(len(found) - 1, skill)
         if not self.hooks.has("after_tool"):
             return tuple(found)
+        from agent.app.hooked import HookedTool
+
         return tuple(
             tool if tool.access == "finish" else HookedTool(tool, self.hooks, self.authorship)
             for tool in found
         )
 
     def guarded(self, gate: Gate) -> Gate:
-        return HookedGate(gate, self.hooks) if self.hooks.has("before_tool") else gate
+        if not self.hooks.has("before_tool"):
+            return gate
+        from agent.app.hooked import HookedGate
+
+        return HookedGate(gate, self.hooks)
 
     def verifying(self, verifier: Verifier | None) -> Verifier | None:
         if not self.hooks.has("before_finish"):
             return verifier
+        from agent.app.hooked import HookedFinish
+
         return HookedFinish(verifier, self.hooks, self.authorship)
 
     async def opening(

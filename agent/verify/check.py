@@ -10,7 +10,6 @@ from agent.core.confinement import Confinement, Unconfined
 from agent.core.events import CheckFinished
 from agent.core.outside_text import fenced
 from agent.core.verifier import Verdict
-from agent.verify.digest import digest
 
 MAX_OUTPUT_BYTES = 256_000
 # A check that takes longer than this is only run when the model says that it is done.
@@ -53,7 +52,7 @@ class CheckCommand:
         code, output = await self._execute()
         self._last_seconds = self._clock() - started
         passed = code == 0
-        text = "" if passed else digest(output)
+        text = "" if passed else _digested(output)
         event = CheckFinished(
             command=self.command, passed=passed, text=text, seconds=round(self._last_seconds, 3)
         )
@@ -85,6 +84,12 @@ class CheckCommand:
             text = await output.text()
             remark = self._confinement.explanation(text) if code else ""
             return code, f"{text.rstrip()}\n{remark}" if remark else text
+
+
+def _digested(output: str) -> str:
+    from agent.verify.digest import digest  # most checks pass, and many runs have none
+
+    return digest(output)
 
 
 def _cannot_start(code: int | None, text: str) -> str:
