@@ -15,11 +15,13 @@ def asking_within(conversation: Conversation, request: str, *, fixed: int, room:
 
     Args:
         fixed: tokens of the system text and the tools.
-        room: tokens for all of it; None comes back where nothing fits.
+        room: tokens for all of it; None comes back where nothing fits, or there is nothing to sum up.
     """
     messages = conversation.messages
     hot = max(summing.answered(messages), min(conversation.requested, len(messages)))
     asked = messages[:hot]
+    if not asked:
+        return None  # the first message itself was too long, so the model never had one
     ratio = conversation.characters_per_token
     size = conversation.tokens if conversation.measured <= hot else 0
     size += trimming.tokens_of(asked[conversation.measured if size else 0 :], ratio)

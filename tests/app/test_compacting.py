@@ -115,6 +115,19 @@ async def test_a_full_context_is_summed_up_before_the_next_turn(scripted_server:
     assert messages_of(server)[-1][1]["content"].endswith("Short.\n\nsecond")
 
 
+async def test_after_a_first_message_that_never_fitted_the_next_one_is_answered(
+    scripted_server: StartServer, work: Path
+):
+    server = scripted_server("Fine.", n_ctx=4096)
+    async with talking(work, server, reply_tokens=400) as talk:
+        assert (await talk.turn("word " * 8_000)).reason == "context_full"
+        assert server.chats == []
+        assert (await talk.turn("second")).answer == "Fine."
+    [asked] = messages_of(server)
+    assert "characters left out" in asked[1]["content"]
+    assert asked[1]["content"].endswith("second")
+
+
 @pytest.mark.parametrize(
     ("step", "words"),
     [

@@ -1,7 +1,7 @@
 """A conversation that fills its window is made short in the middle of a turn, and the turn goes on."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from agent.core.events import Event, TurnFinished
 from agent.core.guide import Offer
 from agent.core.loop import run_turn
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from agent.core.model import ModelItem
 from agent.core.tool import FileDiff, Tool, ToolResult
 from agent.core.turn import Conversation, TurnServices
 from agent.core.worklog import BEGINNING, WorkLog
@@ -66,10 +67,11 @@ def of(events: Sequence[Event], kind: str) -> list[Any]:
 
 
 def steps_between_compactions(events: Sequence[Event]) -> list[int]:
+    """How many replies that could be acted on there were before each compaction."""
     counts, steps = [], 1
     for event in events:
         if event.type == "step_finished":
-            steps += 1
+            steps += event.stop_reason in ("stop", "tool_calls")
         elif event.type == "compaction_started":
             counts.append(steps)
             steps = 0
@@ -218,6 +220,42 @@ async def test_a_server_with_less_than_it_promised_is_believed_and_the_turn_goes
     assert of(events, "turn_finished")[0].reason == "done"
     assert model.refused == 1
     assert [one.cause for one in of(events, "prefix_broken")] == ["compaction"] * len(model.summaries)
+
+
+class Shrinking(WindowedModel):
+    """Has less room than it says when it refuses a prompt for the first time."""
+
+    async def generate(
+        self, messages: Sequence[Message], *, max_tokens: int, offer: Offer
+    ) -> AsyncIterator[ModelItem]:
+        was_refused = self.refused > 0
+        async for item in super().generate(messages, max_tokens=max_tokens, offer=offer):
+            yield item
+        if self.refused and not was_refused:
+            self._real = self._real * 2 // 3
+
+
+async def test_a_server_that_refuses_also_what_was_summed_up_gets_no_second_summary():
+    pages = [page(number, 6_000) for number in range(12)]
+    model = Shrinking(
+        lambda n: calling(n, "read", count=n) if n < 12 else "Done.", 32_768, real_window=16_384
+    )
+    events = await turn(room_for(model, [reading(pages)]), begun())
+    assert model.refused > 1
+    assert all(steps_between_compactions(events))
+    assert of(events, "turn_finished")[0].reason == "done"
+
+
+async def test_a_reply_too_long_for_what_was_summed_up_gets_no_second_summary():
+    pages = [page(number, 3_600) for number in range(4)]
+
+    def answer(number: int) -> AssistantMessage | str:
+        return calling(number, "read", count=number) if number < 4 else "word " * 8_000
+
+    events = await turn(room_for(WindowedModel(answer, 8_192), [reading(pages)], 8_192), begun())
+    assert of(events, "compaction_started")
+    assert all(steps_between_compactions(events))
+    assert of(events, "turn_finished")[0].reason == "gave_up"
 
 
 @pytest.mark.parametrize(
