@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.core.regular_file import read_regular
+
 _NAMES_ARE_WHOLE = (2, 3)  # the versions of an index that does not shorten names by those before
 _LARGEST_BYTES = 64 * 1024 * 1024
 
@@ -38,11 +40,10 @@ def read_index(folder: Path) -> GitIndex:
 
 def _data(index: Path) -> bytes | None:
     try:
-        with index.open("rb") as stream:
-            data = stream.read(_LARGEST_BYTES + 1)
+        data = read_regular(index, _LARGEST_BYTES)
     except FileNotFoundError:
         return b""
     except OSError:
         return None
     is_plain = data[:4] == b"DIRC" and int.from_bytes(data[4:8], "big") in _NAMES_ARE_WHOLE
-    return data if is_plain and len(data) <= _LARGEST_BYTES and b"link" not in data[-4096:] else None
+    return data if is_plain and b"link" not in data[-4096:] else None

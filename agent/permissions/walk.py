@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from agent.core.regular_file import read_regular
 from agent.permissions.words import names
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MOST_ENTRIES = 5_000
+_LARGEST_IGNORE_BYTES = 1_000_000
 INSTALLED = names(
     ".git .hg .svn node_modules .venv venv site-packages __pycache__ .tox .nox .mypy_cache .ruff_cache"
     " .pytest_cache vendor target"
@@ -76,7 +78,7 @@ def is_ignored(path: Path, workspace: Path) -> bool:
 
 def _spec(folder: Path) -> "GitIgnoreSpec | None":
     try:
-        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
+        text = read_regular(folder / ".gitignore", _LARGEST_IGNORE_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
     from pathspec import GitIgnoreSpec  # only a line that reads a whole folder with secrets needs it

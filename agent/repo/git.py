@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from agent.core.errors import AgentError, UsageError
+from agent.core.regular_file import read_regular
 from agent.repo.git_process import (
     MISSING,
     ask,
@@ -239,7 +240,7 @@ def _names_no_filter(git_folder: Path) -> bool:
     """Whether a folder of git's names no filter in its configuration, nor other files that could."""
     for name in ("config", "config.worktree"):
         try:
-            settings = (git_folder / name).read_bytes().lower()
+            settings = read_regular(git_folder / name).lower()
         except FileNotFoundError:
             continue
         except OSError:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, find_git, settings_words
+from agent.core.waiting_pipes import nobody_waits_for_pipes
 
 # How a question names what git would otherwise look for; what the environment says of it is dropped.
 _CHOSEN = {f"AGENT_{name}": name for name in ("GIT_INDEX_FILE", "GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE")}
@@ -77,8 +78,10 @@ def asking(
 class Question:
     """A git process that is on its way to an answer, or why there is none."""
 
-    def __init__(self, name: str, process: "subprocess.Popen[bytes] | None", problem: str = "") -> None:
-        self._name, self._process, self._problem = name, process, problem
+    def __init__(
+        self, folder: Path, name: str, process: "subprocess.Popen[bytes] | None", problem: str = ""
+    ) -> None:
+        self._folder, self._name, self._process, self._problem = folder, name, process, problem
 
     def answer(self, data: bytes = b"", seconds: float = 20.0) -> Answer:
         """Waits for it; see `ask`. Once."""
@@ -86,7 +89,8 @@ class Question:
         if process is None:
             return Answer(127, b"", self._problem)
         try:
-            output, complaint = process.communicate(data, timeout=seconds)
+            with nobody_waits_for_pipes(self._folder):
+                output, complaint = process.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
             self.drop()
             return Answer(124, b"", f"git {self._name} took longer than {seconds:g} seconds")
@@ -109,12 +113,13 @@ def _asked(
 ) -> Question:
     git = find_git(environment)
     if git is None:
-        return Question(arguments[0], None, MISSING)
+        return Question(folder, arguments[0], None, MISSING)
     try:
         process = _start(git, folder, arguments, child_environment(environment, overrides))
     except OSError as error:
-        return Question(arguments[0], None, f"git cannot be started in {folder}: {error.strerror or error}")
-    return Question(arguments[0], process)
+        problem = f"git cannot be started in {folder}: {error.strerror or error}"
+        return Question(folder, arguments[0], None, problem)
+    return Question(folder, arguments[0], process)
 
 
 def ask_for_names(
@@ -134,7 +139,7 @@ def ask_for_names(
     watch = threading.Timer(seconds, _kill, [process])
     watch.daemon = True
     watch.start()
-    with process:
+    with process, nobody_waits_for_pipes(folder):
         data = _read_names(process, limit)
         watch.cancel()
         _kill(process)

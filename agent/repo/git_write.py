@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent.core.errors import AgentError
 from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, SAFE_CONFIG
+from agent.core.waiting_pipes import nobody_waits_for_pipes
 from agent.repo.git_process import Answer, ask, config_variables
 from agent.repo.selection import is_folder
 from agent.repo.state import RepoState
@@ -37,6 +38,7 @@ class Plumbing:
         environment["GIT_COMMON_DIR"] = str(state.common_dir)
         environment["GIT_WORK_TREE"] = str(state.root)
         environment["GIT_INDEX_FILE"] = str(index or state.git_dir / "index")
+        self._root = state.root
         self._git = git.Git(state.root)
         self._git.update_environment(**environment)
         self._git.set_persistent_git_options(c=list(SAFE_CONFIG))
@@ -47,7 +49,7 @@ class Plumbing:
         Raises:
             AgentError: git refused or took longer than a minute.
         """
-        with tempfile.TemporaryFile() as stdin:
+        with tempfile.TemporaryFile() as stdin, nobody_waits_for_pipes(self._root):
             stdin.write(data)
             stdin.seek(0)
             code, output, complaint = getattr(self._git, command.replace("-", "_"))(

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.core.regular_file import read_regular
+
 _MOST_MODULES = 200
 _NAMES_PROGRAMS = ("hooks", "config", "config.worktree", "info/attributes")
 
@@ -93,7 +95,7 @@ def _folders(folder: Path) -> list[Path]:
 
 def _named_in(file: Path, base: Path, prefix: str) -> Path | None:
     try:
-        text = file.read_text(encoding="utf-8", errors="surrogateescape")[:8192].strip()
+        text = read_regular(file).decode("utf-8", "surrogateescape")[:8192].strip()
     except OSError:
         return None
     if not text.startswith(prefix) or "\0" in text:

@@ -1,5 +1,6 @@
 """Rules about files against commands that a rule allows, and against those that read whole folders."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,20 @@ def test_files_with_secrets_below_a_folder_are_asked_about_where_they_are_read(
     judge: Judge, command: str, verdict: str
 ):
     assert judge(command, Rules()).verdict == verdict
+
+
+@pytest.mark.timeout(60)
+def test_an_ignore_file_or_index_that_is_a_pipe_is_not_waited_for(tmp_path: Path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".env").touch()
+    for name in (".gitignore", ".git/index"):
+        os.mkfifo(tmp_path / name)
+    for command in ("rg x", "git grep x"):
+        decision = decide(
+            "shell", "execute", {"command": command}, workspace=tmp_path, mode="ask", rules=Rules(),
+            headless=False,
+        )  # fmt: skip
+        assert decision.verdict == "ask"
 
 
 def test_the_reason_names_all_secrets_that_are_to_be_left_out(judge: Judge):

@@ -1,5 +1,6 @@
 """No setting of a repository that came with its files starts a program through our calls of git."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from agent.repo.git import (
     require_ready,
 )
 from agent.repo.instructions import find_instructions
-from agent.repo.work_tree import copy_index, look, look_at_all, tree_place
+from agent.repo.work_tree import TreeLook, copy_index, look, look_at_all, tree_place
 from tests.repo.conftest import Git
 from tests.repo.lacking import WAYS, lack
 
@@ -126,6 +127,22 @@ async def test_nobody_is_asked_for_an_object_that_is_not_there(
     look_at_all(place, tmp_path / "index")
     await commit_paths(repo, [repo / "untracked.txt"], "message")
     assert not marker.exists()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", [".gitignore", "src/.gitattributes"])
+async def test_a_pipe_that_nobody_writes_to_holds_nobody_up(repo: Path, tmp_path: Path, name: str):
+    (repo / name).unlink(missing_ok=True)
+    os.mkfifo(repo / name)
+    (repo / "src" / "c.txt").write_text("changed\n", encoding="utf-8")
+    state = await inspect(repo)
+    assert (state.problem, {entry.path for entry in state.dirty} >= {"src/c.txt"}) == ("", True)
+    assert "a.txt" in (list_repo_files(repo, 100) or ())
+    place = tree_place(repo)
+    assert place is not None
+    assert copy_index(place, tmp_path / "index")
+    assert isinstance(look(place, tmp_path / "index"), TreeLook)
+    assert (await commit_paths(repo, [repo / "src" / "c.txt"], "message")).commit
 
 
 def test_a_command_cannot_put_a_repository_of_its_own_in_the_place_of_the_known_one(

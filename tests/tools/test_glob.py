@@ -1,3 +1,4 @@
+import os
 import subprocess
 from pathlib import Path
 
@@ -110,6 +111,16 @@ async def test_a_repository_that_lacks_an_object_cannot_either(
 
     assert (await glob("*.txt")).model_text == "untracked.txt"
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.timeout(25)
+async def test_an_ignore_file_that_is_a_pipe_is_not_waited_for(glob, workspace: Path):
+    git(workspace, "init", "-q")
+    create(workspace, "a.py", "sub/b.py")
+    for folder in (workspace, workspace / "sub"):
+        os.mkfifo(folder / ".gitignore")
+
+    assert (await glob("*.py")).model_text == "a.py\nsub/b.py"
 
 
 async def test_folders_behind_links_are_not_followed(glob, workspace: Path):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, find_git, settings_words
 from agent.core.regular_file import read_regular
+from agent.core.waiting_pipes import nobody_waits_for_pipes
 from tools._text.paths import SKIPPED_FOLDERS
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ async def _output_of(
     except OSError:
         return None
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), _GIT_SECONDS)
+        with nobody_waits_for_pipes(folder):
+            output, _ = await asyncio.wait_for(process.communicate(), _GIT_SECONDS)
     except TimeoutError:
         return None
     finally:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.core.waiting_pipes import nobody_waits_for_pipes
 from tools._find import worker
 from tools._find.listing import in_repository, list_files
 from tools._process.lines import HelperOutcome, read_lines
@@ -102,7 +103,8 @@ class Search:
             hit = _parsed(line)
             return hit is None or not self.accepts(hit.name) or on_hit(hit)
 
-        return await read_lines(arguments, self.folder, self.environment, self.seconds, on_line, given)
+        with nobody_waits_for_pipes(self.folder):
+            return await read_lines(arguments, self.folder, self.environment, self.seconds, on_line, given)
 
 
 def _check(pattern: str) -> None:
