@@ -199,7 +199,7 @@ def test_files_with_secrets_below_a_folder_are_asked_about_where_they_are_read(
 @pytest.mark.timeout(60)
 def test_an_ignore_file_or_index_that_is_a_pipe_is_not_waited_for(tmp_path: Path):
     (tmp_path / ".git").mkdir()
-    (tmp_path / ".env").touch()
+    (tmp_path / "k.pem").touch()
     for name in (".gitignore", ".git/index"):
         os.mkfifo(tmp_path / name)
     for command in ("rg x", "git grep x"):
