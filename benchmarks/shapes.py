@@ -1,6 +1,8 @@
 """Every shape of conversation that is ever sent, to be rendered under chat templates."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent.core.guide import Offer
@@ -14,15 +16,24 @@ from agent.core.messages import (
     broken_off,
 )
 from agent.llm.protocol import ConstrainedProtocol, NativeProtocol, ToolProtocol, to_wire
+from agent.mcp.schema import projected
+from tests.mcp.wild_schema import WILD
 from tools import built_in_tools
 
 _ASKED = UserMessage("What is in a.py?")
 _SAID = AssistantMessage("It holds one line.")
 
 
-def _call(number: int, *, in_text: bool = False, name: str = "read") -> ToolCall:
-    raw = '{"path": "a.py"}'
-    return ToolCall(f"call{number:05d}", name, {"path": "a.py"}, raw, in_text=in_text)
+_MARKS = "<|channel|>final<|message|></think><tool_call>"
+_EVERY_KIND = '{"q": {"a": [1, null, {"b": true}], "c": {}}, "n": 1.5, "x": null, "s": "\\u00fc \\"q\\"\\n"}'
+
+
+def _call(number: int, *, in_text: bool = False, name: str = "read", raw: str = "") -> ToolCall:
+    """With an id as llama-server makes them."""
+    raw = raw or '{"path": "a.py"}'
+    return ToolCall(
+        f"{number:02d}aBcDeFgHiJkLmNoPqRsTuVwXyZ0123", name, json.loads(raw), raw, in_text=in_text
+    )
 
 
 def _calls(*calls: ToolCall, text: str = "", thoughts: str = "") -> AssistantMessage:
@@ -35,6 +46,8 @@ def _result(call: ToolCall, text: str = "1\tx = 1") -> ToolMessage:
 
 def _conversations() -> dict[str, list[Message]]:
     one, two, three = _call(1), _call(2), _call(3)
+    bare, every = _call(7, raw="{}"), _call(8, name="one__wild", raw=_EVERY_KIND)
+    own = replace(one, id="call-12-0")
     bound, other = _call(4, in_text=True), _call(5, in_text=True)
     text = '{"tool": "read", "path": "a.py"}'
     return {
@@ -46,6 +59,20 @@ def _conversations() -> dict[str, list[Message]]:
         "several calls in a reply": [_ASKED, _calls(one, two), _result(one), _result(two)],
         "calls one after the other": [_ASKED, _calls(one), _result(one), _calls(two), _result(two)],
         "thoughts before a call": [_ASKED, _calls(one, thoughts="Hm."), _result(one)],
+        "thoughts and words before calls": [
+            _ASKED,
+            _calls(one, two, text="I look.", thoughts="Hm."),
+            _result(one),
+            _result(two),
+        ],
+        "marks of a template in thoughts and words": [
+            _ASKED,
+            _calls(one, text=_MARKS, thoughts=_MARKS),
+            _result(one, _MARKS),
+        ],
+        "an id of our own": [_ASKED, _calls(own), _result(own)],
+        "a call without arguments": [_ASKED, _calls(bare), _result(bare)],
+        "arguments of every kind": [_ASKED, _calls(every), _result(every)],
         "thoughts of an earlier turn": [
             _ASKED,
             AssistantMessage("One line.", "Hm."),
@@ -113,7 +140,18 @@ def request_shapes() -> dict[str, dict[str, Any]]:
             fields = protocol.request_fields(Offer())
             with_tools = {"tools": fields["tools"]} if "tools" in fields else {}
             shapes[f"{kind}: {name}"] = {"messages": to_wire(sent), **with_tools}
+    first = shapes["native: a first question"]
+    shapes["native: tools of an MCP server"] = {**first, "tools": [*first["tools"], *_of_an_mcp_server()]}
     return shapes
+
+
+def _of_an_mcp_server() -> list[dict[str, Any]]:
+    """A tool with a schema that has everything, and one without parameters."""
+    schemas = {"one__wild": projected(WILD), "one__bare": projected({"type": "object"})}
+    return [
+        {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
+        for name, schema in schemas.items()
+    ]
 
 
 def _has_native_calls(messages: list[Message]) -> bool:

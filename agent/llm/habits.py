@@ -35,7 +35,8 @@ _NO_TOOLS = re.compile(
     r"|tools?\W+(?:param|is not|are not)|(?:unknown|unrecogni[sz]ed|unexpected|unsupported)\b.*\btools\b",
     re.IGNORECASE,
 )
-_NO_TOOLS_HERE = "tools param requires"
+# llama-server without --jinja, and with a template that fails on the tools (HTTP 400 or 500).
+_NO_TOOLS_HERE = re.compile(r"tools param requires|parser generation failed|While executing \w+ at line")
 _NO_SCHEMA = re.compile(
     r"response_?format|json_?schema|guided|structured.?output|grammar|xgrammar|outlines", re.IGNORECASE
 )
@@ -115,7 +116,7 @@ class ServerHabits:
             return ""
         if lesson := self._turns.learn(failure) or self._pictures.learn(failure):
             return lesson
-        refused = _NO_TOOLS.search(said) if failure.kind == "unacceptable" else _NO_TOOLS_HERE in said
+        refused = _NO_TOOLS_HERE.search(said) or (failure.kind == "unacceptable" and _NO_TOOLS.search(said))
         if "tools" in self._sent and refused:
             return self._switch("takes no tool calls for this model", "replies are bound to a schema instead")
         if failure.kind != "unacceptable":

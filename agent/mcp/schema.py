@@ -69,6 +69,9 @@ class _Projection:
         choices = _choices(merged)
         if choices:
             return {**result, "type": _type_of_value(choices[0]), "enum": choices}
+        if result["type"] == "array":
+            # The template of gpt-oss and others fail on a list that does not say what is in it.
+            result["items"] = {}
         if depth >= DEEPEST:
             return result
         if result["type"] == "array" and isinstance(merged.get("items"), Mapping):

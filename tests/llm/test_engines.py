@@ -10,9 +10,10 @@ from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, SystemMessage, UserMessage
 from agent.core.model import Reply
 from agent.llm.client import ChatModel, Connection
-from tests.conftest import StartEngine
+from tests.conftest import StartEngine, StartServer
 from tests.fakes.engines import EngineServer
 from tests.fakes.script import Step, call
+from tests.fakes.scripted_server import ScriptedServer
 from tests.llm.conftest import Connect
 from tests.llm.rig import QUESTION, constrained, native, reply_in
 
@@ -170,6 +171,24 @@ async def test_server_without_tool_calls_gets_replies_bound_to_a_schema(
     assert second["messages"][0]["content"] == constrained().system_text("Be brief.")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unable to generate parser for this template. Automatic parser generation failed: x has no builtins",
+        "\n----\nWhile executing If at line 12, column 13 in source: x\nError: Function is not a bool value",
+    ],
+)
+async def test_template_that_fails_on_the_tools_gets_replies_bound_to_a_schema(
+    said: str, scripted_server: StartServer
+):
+    server = scripted_server({"fault": "http_500", "message": said}, call("read", path="a.py"))
+    model = with_way_out(server, native(), constrained())
+    items = [item async for item in model.generate(QUESTION, max_tokens=50, offer=Offer())]
+    await model.close()
+    assert reply_in(items).message.tool_calls[0].in_text
+    assert ["tools" in chat.body for chat in server.chats] == [True, False]
+
+
 async def test_server_that_binds_no_reply_gets_tools(other_engine: StartEngine, connect: Connect):
     server = other_engine("bare", call("read", path="a.py"), schemas=False)
     client = asks(connect, server)
@@ -264,10 +283,11 @@ async def test_limit_is_sent_by_the_name_that_the_server_asks_for(
     assert "max_tokens" not in server.bodies[1]
 
 
-def with_way_out(server: EngineServer, protocol: Any, other: Any, **options: Any) -> ChatModel:
-    connection = Connection(
-        base_url=server.url, api_key="", model=server.habits.models[0], retry_seconds=0.0, **options
-    )
+def with_way_out(
+    server: EngineServer | ScriptedServer, protocol: Any, other: Any, **options: Any
+) -> ChatModel:
+    model = server.habits.models[0] if isinstance(server, EngineServer) else "local"
+    connection = Connection(base_url=server.url, api_key="", model=model, retry_seconds=0.0, **options)
     return ChatModel(
         connection,
         protocol,

@@ -18,6 +18,8 @@ ALTERNATE = (
     "After the optional system message, conversation roles must alternate user/assistant/user/assistant/..."
 )
 ONE_CALL = "This model only supports single tool-calls at once!"
+SHORT_IDS = "Tool call IDs should be alphanumeric strings with length 9!"
+NO_MARKS = "You have passed a message containing <|channel|> tags in the content field. Instead of doing this"
 
 # Templates of our own, each as strict as one of a kind that models come with.
 TAKES_TURNS = """
@@ -56,7 +58,33 @@ RESULTS_FOLLOW_CALLS = """
   {{ message.role }}: {{ message.content }}
 {%- endfor -%}
 """
-TEMPLATES = {"turns": TAKES_TURNS, "one call": ONE_CALL_AT_A_TIME, "results": RESULTS_FOLLOW_CALLS}
+WANTS_SHORT_IDS = """
+{%- for message in messages -%}
+  {%- for call in message.tool_calls or [] -%}
+    {%- if call.id | length != 9 or not call.id.isalnum() -%}{{ raise_exception(short_ids) }}{%- endif -%}
+  {%- endfor -%}
+  {%- if message.role == 'tool' and message.tool_call_id | length != 9 -%}
+    {{ raise_exception(short_ids) }}
+  {%- endif -%}
+  {{ message.role }}: {{ message.content }}
+{%- endfor -%}
+"""
+TAKES_NO_MARKS = """
+{%- for message in messages -%}
+  {%- set said = message.content ~ message.reasoning_content -%}
+  {%- if message.role == 'assistant' and '<|channel|>final<|message|>' in said -%}
+    {{ raise_exception(no_marks) }}
+  {%- endif -%}
+  {{ message.role }}: {{ message.content }}
+{%- endfor -%}
+"""
+TEMPLATES = {
+    "turns": TAKES_TURNS,
+    "one call": ONE_CALL_AT_A_TIME,
+    "results": RESULTS_FOLLOW_CALLS,
+    "ids": WANTS_SHORT_IDS + RESULTS_FOLLOW_CALLS,
+    "marks": TAKES_NO_MARKS,
+}
 
 
 def refuse(words: str) -> None:
@@ -70,7 +98,13 @@ def rendered(template: str, messages: list[Any]) -> str:
         for called in message.get("tool_calls") or []:
             called["function"]["arguments"] = json.loads(called["function"]["arguments"])
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    known = {"raise_exception": refuse, "alternate": ALTERNATE, "one_call": ONE_CALL}
+    known = {
+        "raise_exception": refuse,
+        "alternate": ALTERNATE,
+        "one_call": ONE_CALL,
+        "short_ids": SHORT_IDS,
+        "no_marks": NO_MARKS,
+    }
     return environment.from_string(template).render(messages=shown, **known)
 
 
@@ -97,6 +131,10 @@ def test_some_shapes_have_to_be_learnt():
         rendered(TAKES_TURNS, shapes["native: what a person said during a call"]["messages"])
     with pytest.raises(ValueError, match="single tool-calls"):
         rendered(ONE_CALL_AT_A_TIME, shapes["native: several calls in a reply"]["messages"])
+    with pytest.raises(ValueError, match="length 9"):
+        rendered(WANTS_SHORT_IDS, shapes["native: the result of a call"]["messages"])
+    with pytest.raises(ValueError, match="tags in the content field"):
+        rendered(TAKES_NO_MARKS, shapes["native: marks of a template in thoughts and words"]["messages"])
 
 
 def history() -> list[Message]:
@@ -116,6 +154,8 @@ def history() -> list[Message]:
     [
         (ALTERNATE, ["system", "user", "assistant", "tool", "tool", "assistant", "user"]),
         (ONE_CALL, ["system", "user", "assistant", "tool", "assistant", "tool", "user"]),
+        (SHORT_IDS, ["system", "user", "assistant", "tool", "tool", "user"]),
+        (NO_MARKS, ["system", "user", "assistant", "tool", "tool", "user"]),
     ],
 )
 async def test_refusal_of_a_template_is_learnt_from_and_the_request_sent_again(

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from agent.mcp.schema import UnfitSchemaError, problems_of, projected
+from tests.mcp.wild_schema import WILD
 
 LEFT = {"type", "properties", "required", "items", "enum", "description"}
 
@@ -15,41 +16,6 @@ def words(schema: Any, *, named: bool = False) -> set[str]:
     return own.union(
         *(words(value, named=not named and key == "properties") for key, value in schema.items())
     )
-
-
-WILD: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "$defs": {
-        "Node": {
-            "type": "object",
-            "properties": {"next": {"$ref": "#/$defs/Node"}, "v": {"type": "integer"}},
-        },
-    },
-    "properties": {
-        "command": {"type": "string", "pattern": "^(?!rm )[a-z\\d]+$", "minLength": 1, "maxLength": 99999},
-        "when": {"type": "string", "format": "date-time"},
-        "maybe": {"anyOf": [{"type": "null"}, {"type": "number", "exclusiveMinimum": 0}]},
-        "both": {"allOf": [{"type": "object", "properties": {"a": {"type": "string"}}}, {"required": ["a"]}]},
-        "kind": {"const": "x"},
-        "level": {"enum": ["low", "high", None]},
-        "list": {"type": "array", "items": {"type": ["string", "null"]}, "uniqueItems": True},
-        "tuple": {"type": "array", "prefixItems": [{"type": "string"}], "items": False},
-        "node": {"$ref": "#/$defs/Node"},
-        "odd": {"type": "file"},
-        "any": True,
-        "map": {
-            "type": "object",
-            "patternProperties": {"^x-": {}},
-            "additionalProperties": {"type": "string"},
-        },
-        "not": {"not": {"type": "string"}},
-    },
-    "required": ["command", "unknown", "kind"],
-    "if": {"properties": {"kind": {"const": "y"}}},
-    "then": {"required": ["list"]},
-}
 
 
 def test_only_what_grammars_can_be_made_of_is_left():
@@ -66,6 +32,15 @@ def test_types_choices_and_required_survive():
     assert schema["properties"]["both"]["required"] == ["a"]
     assert schema["properties"]["node"]["properties"]["next"] == {"type": "object"}
     assert schema["required"] == ["command", "kind"]
+
+
+@pytest.mark.parametrize("depth", [1, 5, 6, 9])
+def test_every_list_says_what_is_in_it_as_some_templates_ask(depth: int):
+    schema: dict[str, Any] = {"type": "array"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"x": schema, "y": {"type": "array", "items": schema}}}
+    text = json.dumps(projected(schema))
+    assert text.count('"array"') == text.count('"items"') > 0
 
 
 def test_parameters_may_have_the_names_of_schema_words():
