@@ -102,16 +102,24 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def sources() -> dict[str, ast.Module]:
-    paths = [*(ROOT / "agent").rglob("*.py"), *(ROOT / "tools").rglob("*.py")]
-    return {
-        module_name(path): ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sorted(paths)
-    }
+@dataclass(frozen=True)
+class Program:
+    """Our modules, and every import in them. The trees are not kept: they are a million objects."""
+
+    modules: frozenset[str]
+    imports: tuple[Import, ...]
 
 
-def find_imports(module: str, tree: ast.Module) -> Iterator[Import]:
-    modules_of_ours = SOURCES.keys()
-    stack: list[tuple[ast.AST, bool]] = [(tree, True)]
+@pytest.fixture(scope="module")
+def program() -> Program:
+    paths = sorted([*(ROOT / "agent").rglob("*.py"), *(ROOT / "tools").rglob("*.py")])
+    modules = frozenset(map(module_name, paths))
+    return Program(modules, tuple(found for path in paths for found in find_imports(path, modules)))
+
+
+def find_imports(path: Path, modules_of_ours: frozenset[str]) -> Iterator[Import]:
+    module = module_name(path)
+    stack: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8"), str(path)), True)]
     while stack:
         node, at_start = stack.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_type_checking(node):
@@ -143,22 +151,18 @@ def is_ours(target: str) -> bool:
     return is_within(target, ("agent", "tools"))
 
 
-SOURCES = sources()
-IMPORTS = [found for module, tree in SOURCES.items() for found in find_imports(module, tree)]
+def test_there_are_imports_to_judge(program: Program):
+    assert len(program.imports) > 50
 
 
-def test_there_are_imports_to_judge():
-    assert len(IMPORTS) > 50
+def test_no_import_is_relative(program: Program):
+    assert [str(found) for found in program.imports if found.target.startswith(".")] == []
 
 
-def test_no_import_is_relative():
-    assert [str(found) for found in IMPORTS if found.target.startswith(".")] == []
-
-
-def test_each_room_imports_only_the_rooms_it_may_know():
+def test_each_room_imports_only_the_rooms_it_may_know(program: Program):
     wrong = [
         str(found)
-        for found in IMPORTS
+        for found in program.imports
         if is_ours(found.target)
         and found.target != "agent"  # the version
         and not is_within(found.target, allowed_for(found.module))
@@ -166,19 +170,19 @@ def test_each_room_imports_only_the_rooms_it_may_know():
     assert wrong == []
 
 
-def test_only_the_composition_root_imports_tools():
+def test_only_the_composition_root_imports_tools(program: Program):
     users = {
         found.module
-        for found in IMPORTS
+        for found in program.imports
         if is_within(found.target, ("tools",)) and is_within(found.module, ("agent",))
     }
     assert {user for user in users if not is_within(user, ("agent.app",))} == set()
 
 
-def test_commands_reach_the_rest_of_the_program_only_inside_functions():
+def test_commands_reach_the_rest_of_the_program_only_inside_functions(program: Program):
     early = [
         str(found)
-        for found in IMPORTS
+        for found in program.imports
         if is_within(found.module, ("agent.cli", "agent.__main__"))
         and found.at_start
         and is_ours(found.target)
@@ -189,27 +193,31 @@ def test_commands_reach_the_rest_of_the_program_only_inside_functions():
 
 
 @pytest.mark.parametrize("room", LAZY_ROOMS)
-def test_heavy_library_is_imported_where_it_is_used(room: str):
+def test_heavy_library_is_imported_where_it_is_used(program: Program, room: str):
     heavy = HEAVY_IN_CLI if room in ("agent.cli", "agent.__main__") else HEAVY
     early = [
         str(found)
-        for found in IMPORTS
+        for found in program.imports
         if is_within(found.module, (room,)) and found.at_start and found.target.split(".")[0] in heavy
     ]
     assert early == []
 
 
-def test_rooms_in_the_rule_exist():
+def test_rooms_in_the_rule_exist(program: Program):
     """A room that was renamed must not leave a rule that nothing is measured by."""
     missing = [
-        name for name in [*MAY_IMPORT, *ALSO] if not any(is_within(module, (name,)) for module in SOURCES)
+        name
+        for name in [*MAY_IMPORT, *ALSO]
+        if not any(is_within(module, (name,)) for module in program.modules)
     ]
     assert missing == []
 
 
-def test_map_for_contributors_names_every_room_and_there_is_a_rule_for_it():
+def test_map_for_contributors_names_every_room_and_there_is_a_rule_for_it(program: Program):
     rooms = {
-        module.split(".")[1] for module in SOURCES if module.count(".") >= 1 and is_within(module, ("agent",))
+        module.split(".")[1]
+        for module in program.modules
+        if module.count(".") >= 1 and is_within(module, ("agent",))
     }
     folders = {room for room in rooms if (ROOT / "agent" / room).is_dir()}
     text = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
