@@ -23,8 +23,8 @@ _WRITTEN = re.compile(
     r'(?:^|(?<=[\s(]))@(?:"(?P<quoted>[^"\n]+)"(?P<lines>:\d+(?:-\d*)?)?|(?P<bare>[^\s"]+))', re.M
 )
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d+)(?:-(?P<last>\d*))?")
-# What stands in pasted code (a decorator, say) is no mention.
-_CODE = re.compile(r"^(?P<fence>```|~~~).*?(?:^(?P=fence)|\Z)|`[^`\n]+`", re.M | re.S)
+# What stands in pasted code (a decorator, say) is no mention, nor is what others wrote, which is fenced.
+_CODE = re.compile(r"^(?P<fence>`{3,}|~{3,}).*?(?:^(?P=fence)|\Z)|`[^`\n]+`", re.M | re.S)
 _AFTER_A_WORD = ".,;:!?)]}'"
 _LISTED_FILES = 200
 _LEAST_CHARACTERS = 200

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.app.mentions import Mention, mentions_in
+from agent.app.skill_shelf import from_the_repository
 from agent.core.handle import Answer
 from tests.app.talk import Talk, extends, messages_of, talking
 from tests.conftest import StartServer
@@ -46,6 +47,7 @@ def repo(work: Path) -> Path:
         ("@src/a.py @src/a.py", [Mention("src/a.py")]),
         ("me@src/a.py", []),
         ("```\n@src/a.py\n```\n`@src/b.py`", []),
+        (from_the_repository("```\n@src/a.py\n~~~\n@src/b.py"), []),
     ],
 )
 def test_mentions_are_found(repo: Path, text: str, found: list[Mention]):
