@@ -24,7 +24,7 @@ START_SECONDS = 60.0
 
 CALL_SECONDS = 120.0
 LONGEST_NAME = 32
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9-])?")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TYPES: dict[str, Transport] = {
     "stdio": "stdio",
@@ -88,7 +88,7 @@ def check_name(name: str, where: str) -> str:
         shown = one_line(repr(name), 60)
         raise UsageError(
             f"{where}: {shown} cannot be the name of an MCP server",
-            f"use up to {LONGEST_NAME} letters, digits, - and _, not two _ in a row",
+            f"use up to {LONGEST_NAME} letters, digits, - and _, not two _ in a row nor one at the end",
         )
     return name
 

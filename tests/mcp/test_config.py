@@ -65,7 +65,7 @@ def test_another_command_has_another_fingerprint():
     assert one.fingerprint != parse_server("one", {"command": "y"}, "here").fingerprint
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a__b", "-a", "x" * 40, "a\x1b", "é"])
+@pytest.mark.parametrize("name", ["", "a b", "a__b", "a_", "-a", "x" * 40, "a\x1b", "é"])
 def test_names_that_could_be_mistaken_are_refused(name: str):
     with pytest.raises(UsageError):
         parse_server(name, {"command": "x"}, "here")
