@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,38 @@ async def test_report_is_all_that_the_main_conversation_gets(scripted_server: St
     assert [message["role"] for message in helper] == ["system", "user"]
     assert helper[1]["content"] == "Where is the parser?"
     assert not talk.of("prefix_broken")
+    [lost] = [event.text for event in talk.of("notice") if "were read again" in event.text]
+    assert "another conversation had the slot" in lost
+
+
+async def test_what_fills_its_own_window_is_summed_up_there(scripted_server: StartServer, work: Path):
+    for number in range(8):
+        lines = "".join(f"page {number} line {line} says nothing\n" for line in range(130))
+        (work / f"page{number}.txt").write_text(lines, "utf-8")
+    pages = iter([f"page{number}.txt" for number in range(8)])
+    own = iter([TASK.tool_calls, "Found it."])
+
+    def answer(body: Mapping[str, Any]) -> Step:
+        if "Sum up our conversation" in body["messages"][-1]["content"]:
+            return Step(text="Decided: to read on.", times=0)
+        if not body["messages"][0]["content"].startswith("You are a helper"):
+            said = next(own)
+            return Step(text=said, times=0) if isinstance(said, str) else Step(tool_calls=said, times=0)
+        path = next(pages, None)
+        return (
+            Step(text="No parser.", times=0)
+            if path is None
+            else Step(tool_calls=call("read", path=path).tool_calls, times=0)
+        )
+
+    server = scripted_server(answer, n_ctx=9_216)
+    async with talking(work, server, subagents="on", reply_tokens=500) as talk:
+        finished = await talk.turn("Find the parser")
+    assert finished.answer == "Found it."
+    assert result_of(talk).text.startswith("No parser.")
+    assert any("Sum up our conversation" in one[-1]["content"] for one in messages_of(server))
+    assert all(chat.prompt_tokens + chat.body["max_tokens"] <= 9_216 for chat in server.chats)
+    assert not talk.of("compaction_started")
 
 
 async def test_sub_agent_only_reads_and_cannot_start_others(scripted_server: StartServer, work: Path):
