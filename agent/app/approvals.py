@@ -102,6 +102,8 @@ class PersonGate:
             waiting.set_result(answer)
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
+        # Here and not only in `observe`, as that sees no call of a sub-agent.
+        self._has_read |= tool.name != SKILL_TOOL
         if tool.access == "execute":
             trusted = self._auto_allow and self._sandbox is not None and await self._sandbox.in_force()
             # The first command loads the shell grammar, which takes as long as many frames.

@@ -166,10 +166,12 @@ def _worded_for(
     system_text = protocol.system_text(system_prompt())
     beginning = "\n\n".join(filter(None, [opening, listing_line(briefing.listing)]))
     said = [opening, message, guide.cue() if guide else ""]
+    prompt = "\n\n".join(filter(None, said))
+    bench.gate.note_message(prompt)
     return OpenConversation(
         head=head_of(protocol, system_text, beginning),
         system_text=system_text,
-        prompt="\n\n".join(filter(None, said)),
+        prompt=prompt,
         bench=bench,
         shell=kit.shell,
         mcp=kit.mcp,

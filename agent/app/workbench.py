@@ -60,8 +60,12 @@ class RuleGate:
     def grant(self, rules: tuple[Rule, ...]) -> None:
         self.rules = self.rules.including(*rules)
 
+    def note_message(self, text: str) -> None:
+        """Sees what the model is told first: files, instructions and output of the check stand in fences."""
+        self._has_read |= "```" in text
+
     def has_read(self) -> bool:
-        """Whether a tool may have given the model text of others."""
+        """Whether a tool or the first message may have given the model text of others."""
         return self._has_read
 
     def may_change(self, path: str) -> bool:
