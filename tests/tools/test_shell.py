@@ -1,5 +1,6 @@
 import asyncio
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,8 +70,26 @@ async def test_works_with_sh_where_there_is_no_bash(context: ToolContext, tmp_pa
     assert result.model_text == f"{tmp_path}/bin/sh\nexit code 0"
 
 
-async def test_input_is_closed(shell):
-    assert (await shell("cat; read x || echo nothing")).model_text == "nothing\nexit code 0"
+@pytest.fixture
+def open_input() -> Iterator[None]:
+    """The program's own input is a pipe that somebody holds open, as scripts and CI leave it."""
+    reading, writing = os.pipe()
+    before = os.dup(0)
+    os.dup2(reading, 0)
+    yield
+    os.dup2(before, 0)
+    for descriptor in (reading, writing, before):
+        os.close(descriptor)
+
+
+@pytest.mark.usefixtures("open_input")
+async def test_input_is_closed_also_where_the_programs_own_stays_open(shell):
+    result = await shell("cat; read x || echo nothing", timeout=30)
+    assert result.model_text == "nothing\nexit code 0"
+    first = await shell("cat; echo done", background=True)
+    rest = await shell("wait %1", timeout=30)
+    assert "done" in first.model_text + rest.model_text
+    assert "job 1 has ended, exit code 0" in rest.model_text
 
 
 async def test_there_is_no_terminal_to_ask_on(shell):
