@@ -3,30 +3,20 @@
 A command says nothing about what it will change. So before one that may write, the state of the workspace
 is noted: in a repository git has the content of clean tracked files, everything else that is not ignored is
 held (`session.held`), and so are ignored files that may be somebody's work (`ignored`). After the command
-what differs becomes the session's. Not covered are files that are made again, those beyond the bounds, and
-other repositories inside of this one; the person is told.
+what differs becomes the session's. Repositories inside of this one are looked at alike. Not covered are files
+that are made again, those beyond the bounds, and repositories that a command makes; the person is told.
 """
 
 import stat
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.app.ignored import IgnoredFiles, ignored_files
 from agent.core.errors import AgentError
-from agent.repo.work_tree import (
-    PlaceFinder,
-    TreeEntry,
-    TreePlace,
-    copy_index,
-    is_below,
-    look,
-    look_at_all,
-    original_bytes,
-    tree_place,
-    walk_keys,
-)
+from agent.repo.trees import Tree, TreeFinder
+from agent.repo.work_tree import TreeEntry, is_below, walk_keys
 from agent.session.held import (
     MOST_FILES,
     USUAL_BOUNDS,
@@ -50,20 +40,33 @@ _MOST_NAMED = 3
 
 @dataclass(slots=True)
 class Before:
-    """The workspace before a command. `place` is None outside of a repository.
+    """The workspace before a command. `trees` are the repositories in it, its own first.
 
     `modes` are those of tracked files, as far as there are not too many; `gone` are tracked files that were
-    deleted already, `left_out` those that a sparse checkout has not.
+    deleted already, `left_out` those that a sparse checkout has not. `inner` are the folders of inner
+    repositories, `unfilled` those of submodules that are not checked out.
     """
 
-    place: TreePlace | None
+    trees: tuple[Tree, ...]
     holding: Holding
     modes: dict[str, int] = field(default_factory=dict)
     ignored: frozenset[str] = frozenset()
     private: IgnoredFiles = field(default_factory=IgnoredFiles)
-    nested: tuple[str, ...] = ()
+    inner: frozenset[str] = frozenset()
+    unfilled: frozenset[str] = frozenset()
     gone: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _InGit:
+    """A file of which a repository has what it was."""
+
+    tree: Tree
+    entry: TreeEntry
+
+
+_Was = FileState | _InGit
 
 
 class CommandWatch:
@@ -88,7 +91,7 @@ class CommandWatch:
         self._ledger = ledger
         self._workspace = ledger.workspace
         self._held = HeldFiles(session_folder, self._workspace, bounds)
-        self._finder = PlaceFinder(self._workspace)
+        self._finder = TreeFinder(self._workspace, self._held.folder, bounds.inner)
         self._excluded = tuple(folder.resolve() for folder in excluded)
         self._report = report
         self._told: set[str] = set()
@@ -124,27 +127,38 @@ class CommandWatch:
 
     def _noted(self) -> Before | None:
         self._held.prepare()
-        place = self._finder.find()
+        place = self._finder.own()
         if place is None:
             return self._noted_outside()
-        if not copy_index(place, self._held.index):
-            self._tell("undo will not cover what commands change: git's index cannot be read")
-            return None
-        found, tracked = look_at_all(place, self._held.index)
+        found = self._finder.look_at_all(place, self._tell)
         if isinstance(found, str):
             self._tell(f"undo will not cover what commands change: {found}")
             return None
-        dirty = self._ours([entry.key for entry in found.entries])
-        hidden = self._ours(tracked.hidden)
+        dirty, inside = self._ours(found.dirty), self._ours(found.dirty_inside)
+        hidden = self._ours(found.hidden)
         private = ignored_files(self._workspace, found.ignored, self._inside())
-        holding = self._held.hold([*dirty, *hidden, *private.alone], private.within)
-        gone = tuple(key for key in dirty if key not in holding.signatures)
+        holding = self._held.hold([*dirty, *hidden, *private.alone], [*inside, *private.within])
+        gone = tuple(key for key in (*dirty, *inside) if key not in holding.signatures)
         left_out = frozenset(hidden) - holding.signatures.keys() - set(gone)
-        modes = _modes(self._workspace, tracked.keys) if len(tracked.keys) <= MOST_FILES else {}
+        modes: dict[str, int] = {}
+        for keys in found.tracked:
+            if len(modes) + len(keys) <= MOST_FILES:
+                modes |= _modes(self._workspace, keys)
         unusual = {key: mode for key, mode in modes.items() if mode not in (0o644, 0o755)}
         states = holding.states | dict.fromkeys(gone, ABSENT)
-        self._held.write_note(states, unusual, has_index=True)
-        return Before(place, holding, modes, found.ignored, private, found.nested, gone, left_out)
+        inner = [tree.prefix for tree in found.trees[1:]]
+        self._held.write_note(states, unusual, has_index=True, inner=inner)
+        return Before(
+            trees=found.trees,
+            holding=holding,
+            modes=modes,
+            ignored=found.ignored,
+            private=private,
+            inner=found.inner,
+            unfilled=found.unfilled,
+            gone=gone,
+            left_out=left_out,
+        )
 
     def _noted_outside(self) -> Before | None:
         keys = walk_keys(self._workspace, MOST_FILES)
@@ -153,10 +167,10 @@ class CommandWatch:
             return None
         holding = self._held.hold(self._ours(keys))
         self._held.write_note(holding.states, {}, has_index=False)
-        return Before(None, holding)
+        return Before((), holding)
 
     def _settle(self, before: Before) -> None:
-        changed: dict[str, FileState | TreeEntry] = {}
+        changed: dict[str, _Was] = {}
         lost: dict[str, str] = {}
         for key, signature in before.holding.signatures.items():
             if signature_of(self._workspace / key) == signature:
@@ -165,36 +179,43 @@ class CommandWatch:
                 lost[key] = before.holding.left[key]
             elif key in before.holding.states:
                 changed[key] = before.holding.states[key]
-        problem: AgentError | None = None
-        if before.place is None:
+        problems: list[str] = []
+        if not before.trees:
             present = walk_keys(self._workspace, MOST_FILES)
             changed |= dict.fromkeys(self._new(before, present or ()), ABSENT)
-        else:
+        for tree in before.trees:
             try:
-                changed |= self._changed_in_repository(before, before.place)
+                # What the outer repository tracks is the outer one's, whatever was made around it.
+                changed = self._changed_in_repository(before, tree) | changed
             except AgentError as error:
-                problem = error
+                problems.append(error.message)
         if len(changed) > MOST_ADOPTED:
             self._tell(f"undo will not cover this command, which changed {len(changed):,} files")
             return
         self._adopt(before, changed, lost)
         self._tell_lost(lost)
-        if problem is not None:
-            raise problem
+        if problems:
+            raise AgentError("; ".join(problems))
 
-    def _changed_in_repository(self, before: Before, place: TreePlace) -> dict[str, FileState | TreeEntry]:
-        found = look(place, self._held.index)
+    def _changed_in_repository(self, before: Before, tree: Tree) -> dict[str, _Was]:
+        changed: dict[str, _Was] = {}
+        if tree.prefix and signature_of(self._workspace / tree.prefix[:-1]) is not None:
+            changed[tree.prefix[:-1]] = ABSENT  # a file or a link has taken its place
+        found = tree.look()
         if isinstance(found, str):
-            raise AgentError(found)
-        changed: dict[str, FileState | TreeEntry] = {
-            key: ABSENT for key in before.gone if signature_of(self._workspace / key) is not None
-        }
+            where = f"{tree.prefix}: " if tree.prefix else ""
+            raise AgentError(f"{where}{found}")
+        changed |= {key: ABSENT for key in before.gone if signature_of(self._workspace / key) is not None}
         held = {*before.holding.signatures, *before.gone}
         for entry in found.entries:
             if not entry.untracked and entry.differs and entry.key not in held:
-                changed[entry.key] = ABSENT if entry.key in before.left_out else entry
+                changed[entry.key] = ABSENT if entry.key in before.left_out else _InGit(tree, entry)
+        # The files of an inner repository that is none any more are not new.
+        inside = {prefix for prefix in before.inner if prefix.startswith(tree.prefix)} - {tree.prefix}
         untracked = [entry.key for entry in found.entries if entry.untracked]
-        changed |= dict.fromkeys(self._new(before, untracked), ABSENT)
+        new = [key for key in untracked if not is_below(key, inside)]
+        changed |= dict.fromkeys(self._new(before, new), ABSENT)
+        self._tell_of_new_repositories(before, found.nested)
         for key, mode in before.modes.items():
             if key not in changed and key not in held and _mode(self._workspace, key) not in (mode, None):
                 # Only its permissions: git has no eye for most of them, but its content is what it was.
@@ -210,12 +231,12 @@ class CommandWatch:
         new += [key for key in before.private.made(self._workspace) if key not in known]
         return [key for key in new if _is_file_or_link(signature_of(self._workspace / key))]
 
-    def _adopt(self, before: Before, changed: dict[str, FileState | TreeEntry], lost: dict[str, str]) -> None:
-        from_git = {key: one for key, one in changed.items() if isinstance(one, TreeEntry)}
+    def _adopt(self, before: Before, changed: dict[str, _Was], lost: dict[str, str]) -> None:
+        from_git = {key: one for key, one in changed.items() if isinstance(one, _InGit)}
         states = {key: one for key, one in changed.items() if isinstance(one, FileState)}
-        if from_git and before.place is not None:
-            entries = list(from_git.values())
-            for entry, data in original_bytes(before.place, self._held.index, entries):
+        for tree in before.trees:
+            entries = [one.entry for one in from_git.values() if one.tree is tree]
+            for entry, data in tree.original_bytes(entries) if entries else ():
                 state = _state_in_git(entry, data, before.modes, self._held)
                 if state is None:
                     lost[entry.key] = "is not in git as it was, or too large"
@@ -242,6 +263,11 @@ class CommandWatch:
             if folder != self._workspace and folder.is_relative_to(self._workspace)
         )
 
+    def _tell_of_new_repositories(self, before: Before, nested: Iterable[str]) -> None:
+        filled = filter(self._finder.is_repository, before.unfilled)
+        for folder in sorted({*nested, *filled} - before.inner):
+            self._tell(f"undo will not cover the repository {folder} that a command made")
+
     def _tell_lost(self, lost: dict[str, str]) -> None:
         if not lost:
             return
@@ -265,21 +291,24 @@ def recover_held(session_folder: Path, workspace: Path) -> None:
     if note is None:
         return
     workspace = workspace.resolve()
-    states, modes, has_index = note
     held = HeldFiles(session_folder, workspace)
     kept = KeptFiles(session_folder, workspace)
     try:
+        states = note.states
         originals = {key: state for key, state in states.items() if state_below(workspace, key) != state}
-        place = tree_place(workspace) if has_index else None
-        found = look(place, held.index) if place is not None else None
-        if place is not None and found is not None and not isinstance(found, str):
+        trees = TreeFinder(workspace, held.folder).again(note.inner) if note.has_index else ()
+        for tree in trees:
+            found = tree.look()
+            if isinstance(found, str):
+                continue
+            known = {**originals, **states}
             entries = [
                 entry
                 for entry in found.entries
-                if not entry.untracked and entry.differs and entry.key not in states
+                if not entry.untracked and entry.differs and entry.key not in known
             ]
-            for entry, data in original_bytes(place, held.index, entries):
-                state = _state_in_git(entry, data, modes, held)
+            for entry, data in tree.original_bytes(entries):
+                state = _state_in_git(entry, data, note.modes, held)
                 if state is not None:
                     originals[entry.key] = state
         for key, state in originals.items():
@@ -294,7 +323,7 @@ def recover_held(session_folder: Path, workspace: Path) -> None:
 
 
 def _state_in_git(
-    entry: TreeEntry, data: bytes | None, modes: dict[str, int], held: HeldFiles
+    entry: TreeEntry, data: bytes | None, modes: Mapping[str, int], held: HeldFiles
 ) -> FileState | None:
     if data is None:
         return None

@@ -10,10 +10,12 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from agent.core.regular_file import read_regular
 from agent.repo.files import SKIPPED_FOLDERS
 from agent.repo.git import locate, without_local_filters
 from agent.repo.git_process import Answer, ask, asking, index_variables, place_variables, start_talking
@@ -75,10 +77,12 @@ class TreeLook:
 @dataclass(frozen=True, slots=True)
 class TrackedFiles:
     """Names of tracked files. `hidden` are those of them at which git was told not to look (assume-unchanged,
-    skip-worktree): people do that to files which they change for themselves, and no status shows it."""
+    skip-worktree): people do that to files which they change for themselves, and no status shows it.
+    `links` are the folders of submodules, without a `/`."""
 
     keys: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 def tree_place(workspace: Path) -> TreePlace | None:
@@ -137,7 +141,7 @@ def _mark(path: Path) -> tuple[int, ...]:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError:
         return None
 
@@ -171,7 +175,7 @@ def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, TrackedF
 
     There are no names where git cannot tell them.
     """
-    names = ["ls-files", "-z", "--cached", "-v"]
+    names = ["ls-files", "-z", "--cached", "-v", "--stage"]
     with asking(place.workspace, names, environment=_environment(place, index)) as listing:
         found = look(place, index, with_ignored=True)
         answer = listing.answer(seconds=_SECONDS)
@@ -179,10 +183,12 @@ def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, TrackedF
 
 
 def _tracked(listing: bytes) -> TrackedFiles:
-    lines = os.fsdecode(listing).split("\0")[:-1]
-    hidden = tuple(line[2:] for line in lines if line[0] == "S" or line[0].islower())
+    """Reads lines of a tag, a mode, a blob, a stage and, after a tab, a name."""
+    lines = [line.partition("\t") for line in os.fsdecode(listing).split("\0")[:-1]]
+    hidden = tuple(name for head, _, name in lines if head[0] == "S" or head[0].islower())
+    links = tuple(name for head, _, name in lines if head[2:].startswith(f"{_GIT_LINK:o} "))
     # A conflict has up to three lines for one name.
-    return TrackedFiles(tuple(dict.fromkeys(line[2:] for line in lines)), hidden)
+    return TrackedFiles(tuple(dict.fromkeys(name for _, _, name in lines)), hidden, links)
 
 
 def original_bytes(
@@ -322,14 +328,18 @@ class _Blobs:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "_Blobs":
-        self._process = start_talking(self._place.workspace, ["cat-file", "--batch"])
+        # Named, as the folder may belong to another repository by now.
+        where = [f"--git-dir={self._place.git_dir}", f"--work-tree={self._place.root}"]
+        words = [*where, "cat-file", "--batch"]
+        self._process = start_talking(self._place.workspace, words)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process is None:
             return
-        self._process.stdin.close() if self._process.stdin else None
-        self._process.stdout.close() if self._process.stdout else None
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(BrokenPipeError):  # git has ended by itself
+                stream.close() if stream else None
         self._process.wait()
 
     def read(self, blob: str, most: int) -> bytes | None:

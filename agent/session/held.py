@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ INDEX_NAME = "index"
 LARGEST_FILE_BYTES = 100 * 1000 * 1000
 MOST_BYTES = 200 * 1000 * 1000
 MOST_FILES = 20_000
+MOST_INNER = 30  # each takes three processes of git around a command
 
 # File systems take their times from a clock that lags a few milliseconds behind.
 _CLOCK_LAG_NS = 50_000_000
@@ -76,11 +77,12 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is held at most, at once."""
+    """How much is held at most, at once, and in how many inner repositories one looks for it."""
 
     file_bytes: int = LARGEST_FILE_BYTES
     bytes: int = MOST_BYTES
     files: int = MOST_FILES
+    inner: int = MOST_INNER
 
 
 USUAL_BOUNDS = Bounds()
@@ -122,13 +124,22 @@ class HeldFiles:
         return holding
 
     def write_note(
-        self, states: Mapping[str, FileState], modes: Mapping[str, int], *, has_index: bool
+        self,
+        states: Mapping[str, FileState],
+        modes: Mapping[str, int],
+        *,
+        has_index: bool,
+        inner: Sequence[str] = (),
     ) -> None:
-        """Notes what was, in one step. Raises OSError."""
+        """Notes what was, in one step; `inner` are the inner repositories whose indexes are there too.
+
+        Raises OSError.
+        """
         note = {
             "files": {key: state_record(state) for key, state in states.items()},
             "modes": dict(modes),
             "has_index": has_index,
+            "inner": list(inner),
         }
         temporary = self.folder / f".{NOTE_NAME}"
         temporary.write_text(json.dumps(note), encoding="ascii")
@@ -185,12 +196,23 @@ def drop_held(session_folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def load_note(session_folder: Path) -> tuple[dict[str, FileState], dict[str, int], bool] | None:
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What `HeldFiles.write_note` was given."""
+
+    states: Mapping[str, FileState]
+    modes: Mapping[str, int]
+    has_index: bool
+    inner: tuple[str, ...]
+
+
+def load_note(session_folder: Path) -> Note | None:
     """What a session noted before a command during which it was killed; None where there was none."""
     try:
         note: Any = json.loads((session_folder / FOLDER_NAME / NOTE_NAME).read_text("ascii"))
         states = {str(key): state_from(state) for key, state in note["files"].items()}
         modes = {str(key): int(mode) for key, mode in note["modes"].items()}
-        return states, modes, bool(note["has_index"])
+        inner = tuple(map(str, note.get("inner", ())))  # older versions knew of none
+        return Note(states, modes, bool(note["has_index"]), inner)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
