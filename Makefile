@@ -16,7 +16,7 @@ WORKERS ?= 2
 IN_ENV := export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
 
 .DEFAULT_GOAL := help
-.PHONY: help env model test-models test-server demo test test-quick lint types format clean
+.PHONY: help env model test-models test-server demo test test-quick compiled lint types format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,12 +61,16 @@ demo: model ## let the agent fix a real bug in a copy of examples/first-fix
 
 # Each part runs even if one before it failed. The end is pytest's summary with the number of failures, and below it
 # whatever else failed. What failed beside other tests is run once more by itself, so that a machine that was too busy
-# for a moment is told from a fault: both summaries stay to be read.
+# for a moment is told from a fault: both summaries stay to be read. Checking the types takes one core for as long as
+# all the rest before the tests takes the other.
 test: env ## set up everything, check the code, run all tests
-	@$(IN_ENV) status=0; failed=; \
-	for part in lint types test-models test-server; do \
+	@$(IN_ENV) status=0; failed=; told=$(VENV)/types.log; \
+	$(MAKE) --no-print-directory types >$$told 2>&1 & types=$$!; \
+	trap 'kill $$types 2>/dev/null; exit 1' INT TERM HUP; \
+	for part in lint test-models test-server compiled; do \
 		$(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; \
+	wait $$types || failed="$$failed types"; types=; cat $$told; \
 	python -m pytest -n $(WORKERS) --dist worksteal --durations=25 --durations-min=5; tests=$$?; \
 	if test $$tests -eq 1; then \
 		echo "make: what failed above once more, one test at a time" >&2; \
@@ -75,6 +79,11 @@ test: env ## set up everything, check the code, run all tests
 	test $$tests -eq 0 || status=1; \
 	test -z "$$failed" || { echo "make: failed before the tests, see above:$$failed" >&2; status=1; }; \
 	exit $$status
+
+# What each process of the tests would otherwise compile for itself, all of them where Python may write nothing down.
+compiled: env
+	@$(IN_ENV) export PYTHONDONTWRITEBYTECODE=; python -m compileall -q agent tools || true; \
+	python -m pytest -p no:cacheprovider --collect-only -qq >/dev/null 2>&1 || true
 
 test-quick: env ## only the tests that need no model and little time
 	@$(IN_ENV) python -m pytest -n $(WORKERS) -m "not real and not slow"

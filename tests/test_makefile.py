@@ -46,8 +46,15 @@ def make_test(checkout: Path, failing: str, times: int = 99) -> tuple[int, str, 
 
     `failing` names a program whose first calls fail, as many as `times`.
     """
+    done = outcome_of_make_test(checkout, failing, times)
+    said = [line for line in done.stderr.splitlines() if "***" not in line]
+    called = (checkout / "calls").read_text(encoding="utf-8")
+    return done.returncode, said[-1] if said else "", "python -m pytest -n " in called
+
+
+def outcome_of_make_test(checkout: Path, failing: str, times: int) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(
+    return subprocess.run(
         ["make", "test"],
         cwd=checkout,
         env={
@@ -60,9 +67,6 @@ def make_test(checkout: Path, failing: str, times: int = 99) -> tuple[int, str, 
         capture_output=True,
         text=True,
     )
-    said = [line for line in done.stderr.splitlines() if "***" not in line]
-    called = (checkout / "calls").read_text(encoding="utf-8")
-    return done.returncode, said[-1] if said else "", "python -m pytest -n " in called
 
 
 def test_all_that_is_right_ends_with_the_tests(checkout: Path):
@@ -74,7 +78,8 @@ def test_tests_that_fail_twice_are_a_failure(checkout: Path):
 
 
 def test_tests_that_pass_by_themselves_are_none(checkout: Path):
-    code, said, _ = make_test(checkout, "python", times=1)
+    beforehand = 2  # what is compiled has no say
+    code, said, _ = make_test(checkout, "python", times=beforehand + 1)
     assert (code, said) == (0, "make: what failed above once more, one test at a time")
     calls = (checkout / "calls").read_text(encoding="utf-8").splitlines()
     assert "-n 0 --last-failed" in calls[-1]
@@ -86,6 +91,12 @@ def test_tests_that_pass_by_themselves_are_none(checkout: Path):
 def test_what_fails_before_the_tests_is_told_after_them(checkout: Path, program: str, parts: str):
     said = f"make: failed before the tests, see above: {parts}"
     assert make_test(checkout, program) == (2, said, True)
+
+
+def test_what_the_check_of_types_found_is_shown_although_it_runs_beside_others(checkout: Path):
+    pyright = checkout / "bin" / "pyright"
+    pyright.write_text("#!/bin/sh\necho a wrong type\nexit 1\n", encoding="utf-8")
+    assert "a wrong type\n" in outcome_of_make_test(checkout, "", 0).stdout
 
 
 def test_the_model_of_the_demo_needs_no_tools_of_development(checkout: Path):
