@@ -2,7 +2,7 @@
 
 The model client calls a `Rescuer` when a request failed. The first crash brings the same server back, a
 second one brings it back without its draft model, which is what most often makes a server crash. After that
-the turn ends, with the reason that the server's log gives.
+the turn ends, with the reason that the server's log gives. One that hangs and answers nobody is ended first.
 """
 
 import asyncio
@@ -61,6 +61,8 @@ class Rescuer:
         if self.endpoint.fingerprint is None or self._stopped_in_reply:
             return None
         found, cause = await self._look(_LOOKS if failed.kind in _SUSPICIOUS else 1)
+        if found == "alive" and failed.kind == "silent":
+            return await self._after_silence(failed.text)
         if found == "alive":
             return await self._without_draft(failed.text) if _never_works(failed) else None
         if found == "stopped" and failed.kind == "dropped":
@@ -93,6 +95,23 @@ class Rescuer:
             "the server was started again without its draft model",
         )
 
+    async def _after_silence(self, failure: str) -> Rescue | None:
+        """In place of a server that hangs. One that answers again by now is asked again."""
+        from agent.server.stop import stop_server
+
+        record = self.serving.record_of(self.endpoint)
+        self._crashes += 1
+        if record is None or self._crashes > 2:
+            return None
+        if await in_background(lambda: record.is_healthy):
+            return _rescue_by(self.endpoint, "the server answers again")
+        try:
+            await stop_server(record, runtime_folder())
+        except AgentError as error:
+            self.failure = error
+            return None
+        return await self._after_crash(failure)
+
     async def _without_draft(self, failure: str) -> Rescue | None:
         """The same server without the draft; None where there is none, or somebody else is being served."""
         from agent.server.probe import is_busy
@@ -121,12 +140,7 @@ class Rescuer:
         self.serving, self.endpoint, self.failure = serving, endpoint, None
         if self.arrived is not None:
             self.arrived(serving, endpoint)
-        return Rescue(
-            base_url=endpoint.base_url,
-            api_key=endpoint.api_key,
-            context_tokens=endpoint.context_tokens,
-            cause=after,
-        )
+        return _rescue_by(endpoint, after)
 
     async def _look(self, looks: int) -> tuple[_Found, ServerError | None]:
         """What became of the server. A process that dies closes its connections before it is gone."""
@@ -148,6 +162,15 @@ class Rescuer:
             return "replaced", None
         cause = explain_end(record)
         return ("crashed", cause) if cause else ("alive", None)
+
+
+def _rescue_by(endpoint: Endpoint, cause: str) -> Rescue:
+    return Rescue(
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key,
+        context_tokens=endpoint.context_tokens,
+        cause=cause,
+    )
 
 
 def _never_works(failed: Failure) -> bool:

@@ -35,7 +35,7 @@ RETRIES = 2
 _METRICS_SECONDS = 2.0
 _COUNT_SECONDS = 10.0
 _CIRCLES_EVERY = 64
-_MAY_BE_THE_PROCESS = ("unreachable", "dropped", "loading", "refused", "server", "garbage")
+_MAY_BE_THE_PROCESS = ("unreachable", "silent", "dropped", "loading", "refused", "server", "garbage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +279,7 @@ class ChatModel:
             if not pump.cancelled():
                 pump.result()
             elif death.done() and not self._cancel.is_set():
-                yield Failure("unreachable", f"{self._named} went silent and does not answer /health", False)
+                yield Failure("silent", f"{self._named} went silent and does not answer /health", False)
             else:
                 yield cancelled(draft, started)
         finally:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 RETRY_DELAY_SECONDS = 0.5
 LOADING_PATIENCE_SECONDS = 600.0
 # While it evaluates a prompt llama-server sends progress and comment lines. It is silent while another client
-# has the only slot, which can take minutes.
-SILENCE_SECONDS = 900.0
+# has the only slot, and other engines are for as long as they read. A prompt of 262,144 tokens takes 3.6
+# hours at 20 tok/s, so this is for a server that hangs and answers for its health all the same.
+SILENCE_SECONDS = 4 * 3600.0
 # Two questions to `/health` that nobody answers come to 8 + 7 + 1 + 7 seconds at most.
 STALL_SECONDS = 8.0
 HEALTH_SECONDS = 7.0

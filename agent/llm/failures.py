@@ -12,6 +12,7 @@ FailureKind = Literal[
     "refused",
     "unacceptable",  # something about the request itself; another form of it may be accepted
     "unreachable",
+    "silent",  # nothing comes, and nobody answers for its health either
     "dropped",
     "server",
     "unparsed",  # the server could not read what the model had generated

@@ -38,7 +38,8 @@ class LaunchPlan:
     """One server to be had: the one inside this program, or a llama-server binary.
 
     `start_seconds` limits the wait for readiness, 0 = by the size of the files; `busy_seconds` that for
-    another server to come to the end of what it does. `threads` 0 = automatic.
+    another server to come to the end of what it does. One that answers nothing at all, its health included,
+    is taken for dead after `silent_seconds`, as by the sessions that it serves. `threads` 0 = automatic.
     `environment` is what the child's is made of. `degraded` says that `profile` is another one without its
     draft, `draft_limit` that it is another one whose drafts were longer than so many tokens (0: it is not).
 
@@ -58,6 +59,7 @@ class LaunchPlan:
     start_seconds: float = 0.0
     stop_seconds: float = 5.0
     busy_seconds: float = 5.0
+    silent_seconds: float = 30.0
     command: tuple[str, ...] = EMBEDDED_COMMAND
     capabilities: Capabilities | None = None
     degraded: bool = False

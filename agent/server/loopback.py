@@ -28,6 +28,23 @@ def status_of(port: int, path: str, timeout: float = 1.0, host: str = HOST) -> i
     return _status_in(line)
 
 
+def keeps_silent(port: int, path: str, timeout: float, host: str = HOST) -> bool:
+    """Whether something there takes a GET and says nothing for `timeout` seconds.
+
+    It may be at work or hang; where nobody listens, or an error is the answer, nobody is served.
+    """
+    request = f"GET {path} HTTP/1.1\r\nHost: {_authority(host, port)}\r\nConnection: close\r\n\r\n"
+    try:
+        with socket.create_connection((host, port), timeout=timeout) as connection:
+            connection.sendall(request.encode("ascii"))
+            connection.recv(1)
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def request_json(
     port: int,
     method: str,

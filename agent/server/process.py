@@ -120,12 +120,10 @@ class Supervisor:
                 endpoint = await self._adopt(record)
                 if endpoint is not None:
                     return endpoint
-            for _ in range(_HEALTH_ATTEMPTS):
-                endpoint = find_running(plan.fingerprint, plan.runtime_folder)
-                if endpoint is not None:
-                    self._enter("ready", "reusing the running server")
-                    return endpoint
-                await asyncio.sleep(_POLL_SECONDS)
+            endpoint = await self._answering_again(record)
+            if endpoint is not None:
+                self._enter("ready", "reusing the running server")
+                return endpoint
             reason = "a server that does not answer"
         else:
             reason = f"the server of profile {record.profile!r}, whose settings are different"
@@ -139,16 +137,45 @@ class Supervisor:
         await stop_server(record, plan.runtime_folder, plan.stop_seconds)
         return None
 
-    async def _stays_busy(self, record: Record) -> bool:
-        """Whether it works for somebody. A request that was just given up ends with the batch it is in."""
-        deadline = time.monotonic() + self._plan.busy_seconds
-        while await asyncio.to_thread(probe.is_busy, record):
-            if time.monotonic() >= deadline:
-                return True
-            whose = f"the server of profile {record.profile!r}"
-            self._enter("waiting", f"waiting for {whose}, which is busy with another session")
+    async def _answering_again(self, record: Record) -> Endpoint | None:
+        """The server that fits, once it is healthy; None for one that is not, or is dead.
+
+        One that says nothing may be held up in the middle of somebody else's request.
+        """
+        deadline = time.monotonic() + self._plan.silent_seconds
+        attempts = 0
+        while record.is_running:
+            endpoint = find_running(self._plan.fingerprint, self._plan.runtime_folder)
+            if endpoint is not None:
+                return endpoint
+            attempts += 1
+            if await asyncio.to_thread(lambda: record.is_silent):
+                if time.monotonic() >= deadline:
+                    return None
+                self._enter("waiting", "waiting for the running server, which does not answer now")
+            elif attempts >= _HEALTH_ATTEMPTS:
+                return None
             await asyncio.sleep(_POLL_SECONDS)
-        return False
+        return None
+
+    async def _stays_busy(self, record: Record) -> bool:
+        """Whether it works for somebody. A request that was just given up ends with the batch it is in.
+
+        One that answers nothing may be at work, too, until it has been silent for so long that it is dead.
+        """
+        begin = time.monotonic()
+        whose = f"the server of profile {record.profile!r}"
+        while True:
+            is_busy = await asyncio.to_thread(probe.is_busy, record)
+            if not is_busy and not await asyncio.to_thread(lambda: record.is_silent):
+                return False
+            if time.monotonic() - begin >= (
+                self._plan.busy_seconds if is_busy else self._plan.silent_seconds
+            ):
+                return is_busy
+            why = "is busy with another session" if is_busy else "does not answer now"
+            self._enter("waiting", f"waiting for {whose}, which {why}")
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _adopt(self, record: Record) -> Endpoint | None:
         """Waits for a server whose starter died while it was loading; None when nothing comes of it."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from agent.core.whole_file import write_whole
 from agent.server.identity import process_identity
-from agent.server.loopback import HOST, status_of
+from agent.server.loopback import HOST, keeps_silent, status_of
 
 RecordedState = Literal["starting", "ready", "stopping"]
 _PREFIX = "server-"
@@ -91,6 +91,11 @@ class Record:
     @property
     def is_healthy(self) -> bool:
         return status_of(self.port, "/health", _HEALTH_SECONDS, self.host) == 200
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it takes the question and gives no answer of any kind: it may work, or hang."""
+        return keeps_silent(self.port, "/health", _HEALTH_SECONDS, self.host)
 
     @property
     def api_key(self) -> str:

@@ -1,12 +1,15 @@
 """What is done about a server that no longer answers depends on what became of its process."""
 
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,9 +21,11 @@ from agent.llm.failures import Failure
 from agent.resources import runtime_folder
 from agent.server.identity import process_identity
 from agent.server.record import Endpoint, Record, remove_record, write_record
+from tests.conftest import StartServer
 
 DROPPED = Failure("dropped", "the connection was lost", True)
 UNREACHABLE = Failure("unreachable", "nothing answers", True)
+SILENT = Failure("silent", "the server went silent and does not answer /health", False)
 AGAIN = Endpoint(
     base_url="http://127.0.0.1:2", api_key="new", profile="p", context_tokens=7, fingerprint="f", pid=999_999
 )
@@ -32,6 +37,7 @@ class FakeServing:
 
     endpoints: list[Endpoint | Exception]
     plain: "FakeServing | None" = None
+    record: Record | None = None
 
     async def endpoint(self, progress: Callable[[Event], None]) -> Endpoint:
         found = self.endpoints.pop(0)
@@ -41,6 +47,36 @@ class FakeServing:
 
     def without_draft(self) -> "FakeServing | None":
         return self.plain
+
+    def record_of(self, endpoint: Endpoint) -> Record | None:
+        return self.record
+
+
+@contextmanager
+def hanging(folder: Path) -> Iterator[tuple[Record, "subprocess.Popen[bytes]"]]:
+    """A server that runs and takes connections, and answers none; its key is in its command line."""
+    runtime_folder().mkdir(parents=True)
+    key = str(folder / "key")
+    program = "import signal; signal.pause()"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        subprocess.Popen([sys.executable, "-c", program, key]) as child,
+    ):
+        record = Record(
+            pid=child.pid,
+            identity=process_identity(child.pid) or "",
+            port=listener.getsockname()[1],
+            profile="p",
+            fingerprint="f",
+            state="ready",
+            key_file=key,
+            spec_file=str(folder / "spec"),
+            log_file=str(folder / "log"),
+            started=time.time(),
+        )
+        write_record(record, runtime_folder())
+        yield record, child
+        child.kill()
 
 
 @pytest.fixture
@@ -79,6 +115,30 @@ async def test_crashed_server_is_started_again_and_a_person_is_told(gone: Record
     assert (rescue.base_url, rescue.api_key, rescue.context_tokens) == ("http://127.0.0.1:2", "new", 7)
     assert rescuer.endpoint is AGAIN
     assert [event.type for event in events] == ["notice"]
+
+
+async def test_server_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path))
+    events: list[Event] = []
+    with hanging(tmp_path) as (record, child):
+        rescue = await rescuer_of(record, FakeServing([AGAIN], record=record), events)(SILENT)
+        assert process_identity(child.pid) is None
+    assert rescue is not None
+    assert (rescue.api_key, rescue.cause) == ("new", "the server was started again")
+    assert [getattr(event, "text", "") for event in events] == [f"{SILENT.text}; it is started again"]
+
+
+async def test_server_that_answers_again_by_now_is_left_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted_server: StartServer
+):
+    monkeypatch.setenv("AGENT_STATE_HOME", str(tmp_path))
+    server = scripted_server()
+    with hanging(tmp_path) as (record, child):
+        answering = replace(record, port=urlsplit(server.url).port or 0)
+        rescuer = rescuer_of(record, FakeServing([], record=answering))
+        rescues = [await rescuer(SILENT) for _ in range(3)]
+        assert child.poll() is None
+    assert [rescue.cause if rescue else "" for rescue in rescues] == ["the server answers again"] * 2 + [""]
 
 
 async def test_second_crash_brings_it_back_without_its_draft(gone: Record):

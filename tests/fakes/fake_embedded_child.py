@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--drafted", type=int, default=0)
     parser.add_argument("--sick-if", type=Path, help="answer 500 to health checks while this file exists")
+    parser.add_argument("--silent-while", type=Path, help="answer nothing while this file exists")
     switches = parser.parse_args()
     spec = json.loads(switches.spec.read_text("utf-8"))
     if switches.journal:
@@ -54,6 +55,8 @@ def make_handler(switches: argparse.Namespace, spec: dict) -> type[BaseHTTPReque
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            while switches.silent_while and switches.silent_while.exists():
+                time.sleep(0.02)
             if self.path == "/health":
                 sick = switches.sick_if is not None and switches.sick_if.exists()
                 self.answer(503 if switches.never_healthy else 500 if sick else 200, {"status": "ok"})

@@ -32,7 +32,10 @@ def plan(tmp_path: Path) -> Iterator[MakePlan]:
     journal = tmp_path / "journal"
 
     def make(
-        *switches: str, profile: Profile | None = None, start_seconds: float = PATIENCE_SECONDS
+        *switches: str,
+        profile: Profile | None = None,
+        start_seconds: float = PATIENCE_SECONDS,
+        silent_seconds: float = PATIENCE_SECONDS,
     ) -> LaunchPlan:
         profile = profile or make_profile()
         return LaunchPlan(
@@ -45,6 +48,7 @@ def plan(tmp_path: Path) -> Iterator[MakePlan]:
             start_seconds=start_seconds,
             stop_seconds=0.5 if "--ignore-term" in switches else 5.0,
             busy_seconds=0.3,
+            silent_seconds=silent_seconds,
             command=(sys.executable, str(FAKE_CHILD), "--journal", str(journal), *switches),
         )
 

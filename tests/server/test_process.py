@@ -169,6 +169,36 @@ async def test_server_that_stopped_answering_is_replaced(plan: MakePlan, tmp_pat
     assert process_identity(first.pid or 0) is None
 
 
+@pytest.mark.parametrize("context", [1024, 512])
+async def test_server_that_answers_nothing_for_a_while_is_waited_for(
+    plan: MakePlan, tmp_path: Path, context: int
+):
+    """It may be held up in a request of another session; one with other settings may, too."""
+    silent = tmp_path / "silent"
+    first = await ensure_running(plan("--silent-while", str(silent)))
+    silent.touch()
+    details: list[str] = []
+
+    def report(state: str, seconds: float, detail: str) -> None:
+        details.append(detail)
+        if state == "waiting":
+            silent.unlink(missing_ok=True)
+
+    asked = make_profile(context=context)
+    second = await ensure_running(plan(profile=asked), report)
+    assert any("does not answer now" in detail for detail in details)
+    assert (second.pid == first.pid) == (context == 1024)
+
+
+async def test_server_that_answers_nothing_for_too_long_is_dead_and_replaced(plan: MakePlan, tmp_path: Path):
+    silent = tmp_path / "silent"
+    first = await ensure_running(plan("--silent-while", str(silent)))
+    silent.touch()
+    second = await ensure_running(plan(silent_seconds=0.0))
+    assert second.pid != first.pid
+    assert process_identity(first.pid or 0) is None
+
+
 async def test_idle_server_with_other_settings_is_stopped_first(plan: MakePlan):
     first = await ensure_running(plan())
     details: list[str] = []
