@@ -73,6 +73,10 @@ class ToolExecutor:
         self._result_limit = result_limit
         self._clock = clock
 
+    def knows(self, name: str) -> bool:
+        """Whether there is a tool of that name."""
+        return name in self._tools
+
     async def execute(self, call: ToolCall, cancel: asyncio.Event) -> AsyncIterator[ExecutorItem]:
         """Yields exactly one `ToolStarted` and one `ToolFinished`, then the message for the model.
 

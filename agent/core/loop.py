@@ -196,7 +196,7 @@ class _Turn:
             for event in self._refuse(reply):
                 yield event
         else:
-            self._bad_replies = 0
+            self._bad_replies = self._bad_replies + 1 if self._asks_for_nothing_known(reply.message) else 0
             self._state.context_tokens = reply.stats.context_tokens
             self._state.calls = reply.message.tool_calls
             self._conversation.add(reply.message)
@@ -206,6 +206,15 @@ class _Turn:
             async with closing(self._follow(reply.message)) as events:
                 async for event in events:
                     yield event
+            if self._ending is None and self._bad_replies >= BAD_REPLIES_ALLOWED:
+                name = reply.message.tool_calls[0].name
+                self._ending = Ending("gave_up", "", _unusable(f"there is no tool {name!r}"))
+
+    def _asks_for_nothing_known(self, message: AssistantMessage) -> bool:
+        """Whether there are calls, and all of tools that there are not."""
+        names = [call.name for call in message.tool_calls]
+        known = self._services.executor.knows
+        return bool(names) and not any(name == FINISH_TOOL or known(name) for name in names)
 
     def _overflowed(self, reply: Reply) -> list[Event]:
         """The server has less room than was thought: the next request is shorter, if that is possible."""
@@ -230,7 +239,7 @@ class _Turn:
         """
         self._bad_replies += 1
         if self._bad_replies >= BAD_REPLIES_ALLOWED:
-            detail = f"{BAD_REPLIES_ALLOWED} replies in a row were unusable: {reply.problem}"
+            detail = _unusable(reply.problem)
             if reply.is_empty:
                 detail = f"the model produced no answer: {BAD_REPLIES_ALLOWED} replies in a row were empty"
             self._ending = Ending("gave_up", "", detail)
@@ -322,6 +331,10 @@ class _Turn:
     def _answer_calls(self, calls: Sequence[ToolCall], text: str) -> None:
         for call in calls:
             self._conversation.add(ToolMessage(call.id, call.name, text))
+
+
+def _unusable(why: str) -> str:
+    return f"{BAD_REPLIES_ALLOWED} replies in a row were unusable: {why}"
 
 
 def _without_repeats(calls: Sequence[ToolCall]) -> list[ToolCall]:

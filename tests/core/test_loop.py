@@ -152,6 +152,17 @@ async def test_an_unknown_tool_costs_a_step_and_no_more():
     assert model.requests[1][-1]["content"].startswith("There is no tool 'cat'.")
 
 
+async def test_three_unusable_replies_of_any_kind_end_the_turn():
+    replies = [act(call("cat", path="a")), bad("no valid JSON"), act(call("open", path="b"))]
+    conversation = Conversation()
+    ended = answered(
+        await turn(services_of(ScriptedModel(*replies), FakeTool("read")), conversation=conversation)
+    )
+    assert (ended.reason, ended.steps) == ("gave_up", 3)
+    assert ended.detail == "3 replies in a row were unusable: there is no tool 'open'"
+    assert len(results_in(conversation.messages)) == 2
+
+
 async def test_each_call_gets_one_result_even_if_it_finishes_twice():
     model = ScriptedModel(act(call("finish", "c1", answer="A"), call("finish", "c2", answer="B")))
     conversation = Conversation()
