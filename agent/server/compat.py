@@ -16,9 +16,13 @@ from agent.server.gguf_types import GgufHeader
 
 Severity = Literal["refusal", "warning"]
 
-DFLASH_LAYOUTS = ("dflash",)
-"""The drafter layouts that upstream and BeeLlama from 0.2 on read; older BeeLlama reads "dflash-draft"."""
-_OLD_LAYOUTS = ("dflash", "dflash-draft")
+DFLASH_LAYOUTS = ("dflash", "dflash2")
+"""The drafter layouts that the built-in engine and upstream (seen with b11434) read.
+
+"dflash2" are the tensors that DFlash 2 adds to the architecture "dflash", by llama.cpp PR 27342.
+"""
+_LAYOUTS_OF_BEE = {"bee-0.3": ("dflash", "dflash-draft"), "bee-0.4": ("dflash",)}
+"""0.4 reads DFlash 2 from 0.4.4 on, which its help does not tell."""
 GIVES_HIDDEN_STATES = frozenset({
     "bailingmoe3", "deepseek4", "gemma4", "gpt-oss", "hunyuan-dense", "hunyuan_vl", "lfm2", "lfm2moe",
     "llama", "mimo2", "minimax-01", "minimax-m2", "muse-glimmer", "nanbeige", "nemotron_h", "nemotron_h_moe",
@@ -51,7 +55,7 @@ class Finding:
 
 def layouts_of(dialect: str | None) -> tuple[str, ...]:
     """The drafter layouts that a family of servers reads; BeeLlama had one of its own before 0.4."""
-    return _OLD_LAYOUTS if dialect == "bee-0.3" else DFLASH_LAYOUTS
+    return _LAYOUTS_OF_BEE.get(dialect or "", DFLASH_LAYOUTS)
 
 
 def check_files(
@@ -175,7 +179,7 @@ def _check_dflash(
         reason = f"n_max is {n_max}, but the drafter was trained for blocks of {block}: {block - 1} are used"
         found.append(_warn("n-max", reason, f"set speculation.n_max = {block - 1} or less"))
     names = {tensor.name for tensor in draft.tensors}
-    if "selector_hidden.weight" in names:
+    if "selector_hidden.weight" in names and "dflash2" not in layouts:
         reason = (
             "this is a DFlash 2 drafter, which only recent engines read (others: wrong number of tensors)"
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.server.compat import GIVES_HIDDEN_STATES, KEEPS_HIDDEN_STATES, Finding, check_files
+from agent.server.compat import GIVES_HIDDEN_STATES, KEEPS_HIDDEN_STATES, Finding, check_files, layouts_of
 from tests.server import gguf_models
 
 
@@ -143,6 +143,10 @@ def test_a_drafter_without_a_mask_token_is_a_warning(pairs: Pairs):
 def test_drafters_of_later_kinds_are_told_apart(pairs: Pairs):
     assert codes(pairs.dflash(extra_tensors=("selector_hidden.weight",))) == [("warning", "dflash2")]
     assert codes(pairs.dflash(extra_tensors=("markov_w1.weight",))) == [("refusal", "dspark")]
+
+
+def test_a_dflash_2_drafter_is_nothing_to_warn_of_where_the_engine_reads_it(pairs: Pairs):
+    assert pairs.dflash(layouts=layouts_of("llama.cpp"), extra_tensors=("selector_hidden.weight",)) == ()
 
 
 def test_a_quantised_draft_cache_is_a_warning(pairs: Pairs, tmp_path: Path):
