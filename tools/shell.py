@@ -90,6 +90,15 @@ class ShellTool:
             self._folder = None
             return ToolResult(_why_not(refused.cause), is_error=True)
 
+    @property
+    def leaves_running(self) -> bool:
+        """Whether something that commands started goes on."""
+        if not self._background and not self._jobs:
+            return False
+        from tools._process.group import is_alive
+
+        return any(map(is_alive, self._background)) or any(job.is_running for job in self._jobs.values())
+
     def stop_background(self) -> None:
         """Ends what commands left running. For the end of a session."""
         if not self._commands:

@@ -50,18 +50,22 @@ class Authorship:
         self._spans.append((ended - took - _CLOCK_LAG_NS, ended))
 
     @asynccontextmanager
-    async def of_a_writing_command(self) -> AsyncIterator[None]:
-        """Around a command of the model that may write: what it does to files can be undone."""
+    async def of_a_writing_command(self, goes_on: Callable[[], bool] = lambda: False) -> AsyncIterator[None]:
+        """Around a command of the model that may write: what it does to files can be undone.
+
+        `goes_on` tells in the end whether something of it is left in the background.
+        """
         if self.watch is None:
             with self.of_a_command():
                 yield
             return
-        await _to_its_end(self.watch.begin, self.watch.end)
+        end = self.watch.end
+        await _to_its_end(self.watch.begin, end)
         try:
             with self.of_a_command():
                 yield
         finally:
-            await _to_its_end(self.watch.end)
+            await _to_its_end(lambda: end(goes_on=goes_on()))
 
     @contextmanager
     def of_the_check(self) -> Iterator[None]:
@@ -98,8 +102,11 @@ class OwnCommands(ToolAround):
         if isinstance(command, str) and await asyncio.to_thread(self._only_reads, command):
             with self._authorship.of_a_command():
                 return await self._tool.run(params, context)
-        async with self._authorship.of_a_writing_command():
+        async with self._authorship.of_a_writing_command(self._goes_on):
             return await self._tool.run(params, context)
+
+    def _goes_on(self) -> bool:
+        return getattr(self._tool, "leaves_running", False)
 
 
 async def _to_its_end(work: Callable[[], None], else_undo: Callable[[], None] | None = None) -> None:

@@ -97,7 +97,10 @@ class CommandWatch:
         self._told: set[str] = set()
         self._running = 0
         self._before: Before | None = None
+        self._lasting: Before | None = None
+        self._spared: set[str] = set()
         self._lock = threading.Lock()
+        ledger.when_closing(self._close)
 
     def begin(self) -> None:
         """Before a command. What cannot be noted is told, and is no reason not to run it."""
@@ -105,14 +108,19 @@ class CommandWatch:
             self._running += 1
             if self._running > 1:
                 return
+            self._spare()
             try:
                 self._before = self._noted()
             except OSError as error:
                 self._before = None
                 self._tell(f"undo will not cover what commands change: {error.strerror or error}")
 
-    def end(self) -> None:
-        """After a command, also after one that was cancelled."""
+    def end(self, *, goes_on: bool = False) -> None:
+        """After a command, also after one that was cancelled.
+
+        Of what `goes_on` nobody can tell later what it did to files and what a person did. Undo leaves
+        that alone, but what files without a copy in git were is kept, and told.
+        """
         with self._lock:
             self._running -= 1
             if self._running or self._before is None:
@@ -120,10 +128,35 @@ class CommandWatch:
             before, self._before = self._before, None
             try:
                 self._settle(before)
-                self._held.remove_note()
+                self._lasting = before if goes_on else None
+                if not goes_on:
+                    self._held.remove_note()
             except (OSError, AgentError) as error:
                 reason = error.message if isinstance(error, AgentError) else error.strerror or str(error)
                 self._tell(f"undo will not cover all that this command changed: {reason}")
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._lasting is not None:
+                self._spare()
+                self._held.remove_note()
+
+    def _spare(self) -> None:
+        """Keeps what files were that changed since a command which went on; see `end`."""
+        before, self._lasting = self._lasting, None
+        if before is None:
+            return
+        for key, state in before.holding.states.items():
+            if state.kind != "file" or _is_still(self._workspace / key, before.holding.signatures[key]):
+                continue
+            try:
+                kept = self._ledger.spare(key, state, self._held.contents)
+            except OSError as error:
+                self._tell(f"{key} changed while a command was in the background: {error.strerror or error}")
+                continue
+            if kept is not None and key not in self._spared:
+                self._spared.add(key)  # a person may be at work on it, and needs no line for each version
+                self._tell(f"{key} changed while a command was in the background; what it was is {kept}")
 
     def _noted(self) -> Before | None:
         self._held.prepare()
@@ -173,7 +206,7 @@ class CommandWatch:
         changed: dict[str, _Was] = {}
         lost: dict[str, str] = {}
         for key, signature in before.holding.signatures.items():
-            if signature_of(self._workspace / key) == signature:
+            if _is_still(self._workspace / key, signature):
                 continue
             if key in before.holding.left:
                 lost[key] = before.holding.left[key]
@@ -331,6 +364,10 @@ def _state_in_git(
         return FileState("link", data.decode("utf-8", "surrogateescape"))
     mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
     return FileState("file", held.contents.add(data), mode)
+
+
+def _is_still(path: Path, signature: Signature) -> bool:
+    return signature_of(path) == signature
 
 
 def _is_file_or_link(signature: Signature | None) -> bool:

@@ -70,6 +70,7 @@ class SessionLedger:
         self._files = SeenFiles(self.workspace)
         self._announced: set[str] = set()
         self._report = report
+        self._closing: list[Callable[[], None]] = []
 
     def seen(self, path: Path) -> FileVersion | None:
         """The version of `path` that the model has seen last, if any. Links are followed."""
@@ -191,8 +192,27 @@ class SessionLedger:
         """
         self._kept.begin_turn(number)
 
+    def spare(self, key: str, state: FileState, source: ContentStore) -> Path | None:
+        """Keeps what a file was that somebody changed, no matter who; where it is, None if the ledger has it.
+
+        Undo leaves such a file alone.
+
+        Raises:
+            OSError: it could not be kept.
+        """
+        if key in self._kept.files:
+            return None
+        self._kept.contents.take_over(state.content, source)
+        return self._kept.contents.path_of(state.content)
+
+    def when_closing(self, call: Callable[[], None]) -> None:
+        """Has `call` done before the copies for commands go."""
+        self._closing.append(call)
+
     def close(self) -> None:
         """Closes the index file, and lets go of copies that no command needs. It can still be read."""
+        while self._closing:
+            self._closing.pop()()
         self._kept.close()
         drop_held(self._session_folder)
 

@@ -188,6 +188,41 @@ def test_a_session_that_is_killed_during_a_command_keeps_what_the_person_had(
     assert sorted(kept) == sorted([b"dirty\0\xff", b"clean\n", b"untracked"])
 
 
+def test_work_that_is_overwritten_in_the_background_is_kept_and_told(workspace: Path, state: Path) -> None:
+    session = Session(state, workspace)
+    session.watch.begin()
+    session.watch.end(goes_on=True)
+    shell(workspace, "echo x > dirty.txt; rm new.txt")
+    session.run("echo x > clean.txt")
+    session.watch.begin()
+    session.watch.end(goes_on=True)
+    shell(workspace, "echo x > staged.txt")
+    session.finish()
+    said = [
+        line.split(" changed while a command was in the background; what it was is ") for line in session.told
+    ]
+    assert {name: Path(kept).read_bytes() for name, kept in said} == {
+        "dirty.txt": b"dirty\0\xff",
+        "new.txt": b"untracked",
+        "staged.txt": b"3\n",
+    }
+    undo(state, workspace, session.store.id)
+    assert (workspace / "clean.txt").read_bytes() == b"clean\n"
+    assert (workspace / "dirty.txt").read_bytes() == b"x\n"
+
+
+def test_work_that_is_overwritten_in_the_background_survives_a_kill(workspace: Path, state: Path) -> None:
+    session = Session(state, workspace)
+    session.watch.begin()
+    session.watch.end(goes_on=True)
+    shell(workspace, "echo x > dirty.txt")
+    session.store.close()  # what a kill does to the files of the session: nothing
+    recover_held(session.store.folder, workspace)
+    with pytest.raises(AgentError) as refused:
+        undo(state, workspace, session.store.id)
+    assert Path(refused.value.hint.rpartition("dirty.txt was ")[2]).read_bytes() == b"dirty\0\xff"
+
+
 @pytest.mark.parametrize("damage", [shutil.rmtree, lambda git: (git / "index").write_bytes(b"x")])
 def test_a_repository_that_breaks_meanwhile_costs_no_held_file(
     workspace: Path, state: Path, damage: Callable[[Path], object]

@@ -136,6 +136,18 @@ def test_a_session_of_a_later_version_is_left_alone(place: Place, scripted_serve
     assert "Written." in place.run("session", "show").out
 
 
+def test_work_that_a_job_overwrites_is_kept_and_told(place: Place, scripted_server: StartServer):
+    (place.workspace / "mine.txt").write_bytes(b"mine\r\n")
+    job = "trap 'echo x > mine.txt; exit' TERM; echo up; while :; do sleep 0.1; done"
+    place.use(scripted_server(call("shell", command=job, background=True), "Done.").url)
+    done = place.run("run", "-p", "Work", "--allow", "shell")
+    assert done.code == 0, done.err
+    assert (place.workspace / "mine.txt").read_bytes() == b"x\n"
+    said = "mine.txt changed while a command was in the background; what it was is "
+    kept = next(line.partition(said)[2] for line in done.err.splitlines() if said in line)
+    assert Path(kept).read_bytes() == b"mine\r\n"
+
+
 def test_undo_takes_back_what_commands_did(place: Place, scripted_server: StartServer):
     (place.workspace / "mine.txt").write_bytes(b"mine\r\n")
     command = "echo x >> mine.txt; mkdir made; echo y > made/y.txt; cat mine.txt"

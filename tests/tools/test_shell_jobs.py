@@ -108,6 +108,18 @@ async def test_what_is_only_about_jobs_needs_no_permission_of_its_own(shell: She
     assert shell.tool.acts_as(ShellParams(command=command)) == (shell.tool, {"command": "true"})
 
 
+@pytest.mark.parametrize(
+    ("command", "background"), [("sleep 600", True), ("sleep 600 > /dev/null 2>&1 &", False)]
+)
+async def test_the_tool_knows_that_something_goes_on(shell: Shell, command: str, background: bool):
+    await shell("true")
+    assert not shell.tool.leaves_running
+    await shell(command, background=background)
+    assert shell.tool.leaves_running
+    shell.tool.stop_background()
+    assert not shell.tool.leaves_running
+
+
 async def test_jobs_end_with_the_session(shell: Shell, workspace: Path):
     await spoken(shell, await shell("echo $$ > pid; echo up; exec sleep 600", background=True))
 
