@@ -37,6 +37,9 @@ _WINDOW_IN_WORDS = re.compile(
 )
 _UNKNOWN_MODEL = re.compile(r"\bmodel\b.*(?:not found|not exist|not loaded|unknown)", re.IGNORECASE)
 _ABOUT_THE_REQUEST = (400, 405, 415, 422)
+# What a proxy says that gave up waiting: 524 is Cloudflare's.
+_WAITED_TOO_LONG = (408, 504, 524)
+_LOADING = re.compile(r"\bload", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,14 @@ def _by_status(status: int, raw: Any, base_url: str) -> Failure:
     message = _one_line(said) or f"HTTP {status}"
     if _is_overflow(body, said):
         return _overflow(body, message, said)
-    if status == 503:
-        return Failure("loading", f"the server at {base_url} is still loading its model", False)
+    if status in _WAITED_TOO_LONG:
+        # The server may still be evaluating the prompt, which a second request would only delay.
+        gave_up = f"what is between here and the server at {base_url} waited no longer (HTTP {status})"
+        return Failure("unreachable", f"{gave_up}: allow requests more time there", False)
+    if status in (429, 503) and body.get("code") != "insufficient_quota":
+        is_loading = status == 503 and (not said or _LOADING.search(said))
+        why = "is still loading its model" if is_loading else f"takes no request now: {message}"
+        return Failure("loading", f"the server at {base_url} {why}", False)
     if status in (401, 403):
         return Failure("refused", f"the server at {base_url} refused the API key", False)
     if status == 404 and _UNKNOWN_MODEL.search(said):

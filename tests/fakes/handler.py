@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _follow(self, step: Step, body: dict[str, Any], prompt: list[str]) -> None:
         if step.fault == "http_500":
-            return self.send_error_object(500, "server_error", step.message or _BAD_OUTPUT)
+            return self.send_error_object(step.status, "server_error", step.message or _BAD_OUTPUT)
         if step.fault == "loading":
             return self.send_error_object(503, "unavailable_error", "Loading model")
         if step.fault == "overflow":

@@ -38,9 +38,10 @@ class Step:
     `chunks` replaces everything else: objects become `data:` lines, text is written as it is.
     `times` is the number of requests in a row that get this step, 0 for all that follow.
     `drafted` and `accepted` appear in `timings` as draft_n and draft_n_accepted. `message` is the text
-    of an error, `n_ctx` the size that an overflow reports. `tokens_per_second` is how quickly the reply is
-    written, 0 for at once; `pings` is how many keep-alive comments come before it. With `piece_characters`
-    the text comes in pieces of that length; those of the fake tokenizer are half as long as a model's.
+    of an error, `status` that of an "http_500" which is another one, `n_ctx` the size that an overflow
+    reports. `tokens_per_second` is how quickly the reply is written, 0 for at once; `pings` is how many
+    keep-alive comments come before it. With `piece_characters` the text comes in pieces of that length;
+    those of the fake tokenizer are half as long as a model's.
     """
 
     text: str = ""
@@ -53,6 +54,7 @@ class Step:
     drafted: int = 0
     accepted: int = 0
     message: str = ""
+    status: int = 500
     n_ctx: int = 0
     tokens_per_second: float = 0.0
     pings: int = 0

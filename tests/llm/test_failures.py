@@ -196,6 +196,30 @@ async def test_a_server_that_loads_for_ever_is_given_up(scripted_server: StartSe
     assert failed(await client.ask(), "is still loading its model")
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_server_that_is_too_busy_is_waited_for(
+    scripted_server: StartServer, connect: Connect, status: int
+):
+    busy = {"fault": "http_500", "status": status, "message": "the engine is overloaded", "times": 2}
+    server = scripted_server(busy, "One.")
+    items = await connect(server).items()
+    assert reply_in(items).message.text == "One."
+    assert [item.cause for item in retries(items)] == [
+        f"the server at {server.url} takes no request now: the engine is overloaded"
+    ]
+
+
+@pytest.mark.parametrize("status", [408, 504, 524])
+async def test_a_proxy_that_waits_no_longer_is_named_and_nothing_is_read_again(
+    scripted_server: StartServer, connect: Connect, status: int
+):
+    server = scripted_server({"fault": "http_500", "status": status, "times": 0})
+    items = await connect(server).items()
+    assert failed(reply_in(items), f"waited no longer (HTTP {status}): allow requests more time there")
+    assert retries(items) == []
+    assert len(server.chats) == 1
+
+
 async def test_a_wrong_key_is_said_in_one_line(scripted_server: StartServer, connect: Connect):
     server = scripted_server("One.", api_key="right")
     items = await connect(server, api_key="wrong").items()
