@@ -88,6 +88,14 @@ def test_a_stricter_level_hides_the_looser_ones():
     assert found.level == "trailing space"
     assert len(found.matches) == 1
 
+    text = 'x = “a” \nz\n  x = “a”\n  z\nx = "a"\nz\n'
+    found = find(text, "x = “a”\nz", "y\nz")
+    assert found is not None
+    assert (found.level, len(found.matches)) == ("trailing space", 1)
+    found = find(text.removeprefix("x = “a” \nz\n"), "x = “a”\nz", "y\nz")
+    assert found is not None
+    assert (found.level, len(found.matches)) == ("indentation", 1)
+
 
 @pytest.mark.parametrize(
     ("text", "plain"),
