@@ -270,7 +270,7 @@ async def opened(work: Path, start: StartServer) -> AsyncIterator[Session]:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=st.lists(st.sampled_from(MOVES), min_size=2, max_size=7))
 @example(moves=list(MOVES))
 @example(moves=[says, *reversed(MOVES)])
