@@ -12,7 +12,13 @@ from agent.core.events import TurnReason
 from agent.core.messages import ToolCall
 from agent.core.stats import StepStats
 
-_DECIMAL = re.compile(r"\d+\.\d+")
+# What differs in the output of a command that did the same again: times, dates, durations, addresses.
+_PASSING = re.compile(
+    r"\b0x[0-9a-f]+|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}:\d\d(?::\d\d)?|\d+\.\d+"
+    r"|\b\d+ ?(?:ms|s|secs?|seconds?|mins?|minutes?)\b|\bpid:? \d+",
+    re.IGNORECASE,
+)
+_MOST_IN_SUCCESSION = 10
 
 
 @dataclass(slots=True)
@@ -190,9 +196,10 @@ class RepetitionGuard:
 
     Running the tests again after a change is no circle, so a change of a file forgets the calls that
     changed none, and a call with another result than before counts as another one, unless it failed: the
-    words of an error may differ. Decimal numbers in results are left out of that, because they are mostly
-    times. What was summed up may be looked at again. A change that is made again and again is undone again
-    and again, so those are never forgotten.
+    words of an error may differ. Decimal numbers, times, dates and addresses in results are left out of that.
+    What was summed up may be looked at again. A change that is made again and again is undone again and
+    again, so those are never forgotten. Nothing is waited for without end, either: ten times the same calls
+    and no others are too many, whatever they give.
     """
 
     def __init__(self, allowed: int = 3) -> None:
@@ -201,6 +208,8 @@ class RepetitionGuard:
         self._changing: Counter[str] = Counter()
         self._last_step = 0
         self._compactions = 0
+        self._before: list[str] = []
+        self._in_succession = 0
 
     def check(self, state: TurnState) -> Stop | None:
         if state.compactions != self._compactions:
@@ -209,16 +218,24 @@ class RepetitionGuard:
         if state.steps == self._last_step:
             return None
         self._last_step = state.steps
-        for call in state.calls:
-            key = f"{call.name} {json.dumps(call.arguments, sort_keys=True, default=str)}"
+        keys = [
+            f"{call.name} {json.dumps(call.arguments, sort_keys=True, default=str)}" for call in state.calls
+        ]
+        self._in_succession = self._in_succession + 1 if keys and keys == self._before else 1
+        self._before = keys
+        if self._in_succession >= _MOST_IN_SUCCESSION:
+            what = f"the same {state.calls[0].name} call {_MOST_IN_SUCCESSION} times in succession"
+            return Stop("gave_up", f"the model made {what}")
+        for call, asked in zip(state.calls, keys, strict=True):
+            gave = ""
             if call.id in state.changed:
                 self._idle.clear()
                 seen = self._changing
             else:
                 if call.id not in state.failed:
-                    key += _DECIMAL.sub("#", state.results.get(call.id, ""))
+                    gave = _PASSING.sub("#", state.results.get(call.id, ""))
                 seen = self._idle
-            seen[key] += 1
-            if seen[key] >= self._allowed:
+            seen[asked + gave] += 1
+            if seen[asked + gave] >= self._allowed:
                 return Stop("gave_up", f"the model made the same {call.name} call {self._allowed} times")
         return None

@@ -222,6 +222,7 @@ async def test_the_same_change_three_times_is_a_circle():
     ("results", "reason"),
     [
         (["1 failed in 0.01s", "1 failed in 0.12s", "1 failed in 3.40s"], "gave_up"),
+        (["14:35:11, 3 s, at 0x7f01", "14:36:00, 12 s, at 0x7fa0", "15:00:59, 40 s, at 0x0"], "gave_up"),
         (["3 failed in 0.01s", "2 failed in 0.12s", "1 failed in 3.40s"], "done"),
     ],
 )
@@ -238,6 +239,18 @@ async def test_a_call_with_another_result_is_no_repetition_unless_only_times_dif
         ScriptedModel(again, again, again, "Fine."), FakeTool("shell", run), guards=[RepetitionGuard()]
     )
     assert of_type(await turn(services), TurnFinished)[0].reason == reason
+
+
+def test_the_same_call_in_succession_is_not_repeated_without_end_whatever_it_gives():
+    guard, state = RepetitionGuard(), TurnState()
+    stops = []
+    for number in range(10):
+        state.begin_step()
+        state.calls = (ToolCall("id", "shell", {"command": "wc -l log"}, ""),)
+        state.results["id"] = f"{number} log"
+        stops.append(guard.check(state))
+    assert stops[:9] == [None] * 9
+    assert stops[9] == Stop("gave_up", "the model made the same shell call 10 times in succession")
 
 
 def test_looking_twice_at_the_same_step_counts_its_calls_once():
