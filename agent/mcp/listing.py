@@ -8,7 +8,11 @@ from agent.mcp.text import one_line
 
 MOST_LISTED = 1000
 MOST_PAGES = 100
+MOST_CHARACTERS = 16_000_000
+"""Of all pages of one list together; they are in memory, and what is used of them is remembered on disk."""
+
 _MOST_ARGUMENTS = 20
+_LONGEST_DESCRIPTION = 4000
 _EXTRA_SECONDS = 10.0
 """Prompts and resources are for the person; tools do not wait longer than that for them."""
 
@@ -118,13 +122,15 @@ async def _pages(
     found: list[Any] = []
     cursor: str | None = None
     seen: set[str] = set()
+    characters = 0
     for _ in range(MOST_PAGES):
         page = await ask(cursor=cursor)
         found += part(page)
         cursor = page.next_cursor
         if not cursor and len(found) <= MOST_LISTED:
             return found
-        if not cursor or len(found) >= MOST_LISTED or cursor in seen:
+        characters += len(repr(page))
+        if not cursor or len(found) >= MOST_LISTED or characters > MOST_CHARACTERS or cursor in seen:
             break
         seen.add(cursor)
     del found[MOST_LISTED:]
@@ -135,7 +141,8 @@ async def _pages(
 def _tool(tool: Any) -> RemoteTool:
     hints = tool.annotations
     read_only = bool(hints is not None and hints.read_only_hint)
-    return RemoteTool(tool.name, tool.description or "", tool.input_schema, read_only)
+    description = (tool.description or "")[:_LONGEST_DESCRIPTION]
+    return RemoteTool(tool.name, description, tool.input_schema, read_only)
 
 
 def _only_as_task(tool: Any) -> bool:

@@ -6,6 +6,7 @@ and would take seconds to load. Habits:
     tools=N         N tools `tool_0` … with a parameter `text` each
     hostile-tools   names that collide or hide characters, schemas without a grammar, instructions
     endless-list    a list of tools whose pages never end
+    fat-list        the same, with three megabytes about each tool
     same-cursor     a list of tools that gives the same page again and again
     silent          reads and never answers
     meets=FILE      answers the first message once FILE is there, which another server may make
@@ -17,6 +18,7 @@ and would take seconds to load. Habits:
     child           starts a helper that stays when it is told to end; both numbers go to `FILE` in $PIDS
     changed         says that its list of tools has changed, and then has another one
     offers          has prompts and resources besides
+    writes          has a tool `put`, which overwrites `mine.txt` in its folder
     draws           has a tool `draw`, whose result is a text and six images, two of them the same
     bad-offers      says that it has them, and lists nonsense
     silent-offers   says that it has them, and never lists them
@@ -127,6 +129,9 @@ def listed(cursor: str | None) -> dict[str, Any]:
         number = int(cursor or 0)
         page = [tool(f"tool_{number}_{index}") for index in range(20)]
         return {"tools": page, "nextCursor": str(number + 1)}
+    if "fat-list" in HABITS:
+        number = int(cursor or 0)
+        return {"tools": [tool(f"tool_{number}", "x" * 3_000_000)], "nextCursor": str(number + 1)}
     if "same-cursor" in HABITS:
         return {"tools": [tool("again")], "nextCursor": "again"}
     if "changed" in HABITS and HABITS["changed"] == "yes":
@@ -135,6 +140,7 @@ def listed(cursor: str | None) -> dict[str, Any]:
     many = [tool(f"tool_{number}", f"Does thing number {number}.", TEXT) for number in range(count)]
     acts = [tool(name) for name in ACTS] if "acts" in HABITS else []
     acts += [tool("draw", "Draws.")] if "draws" in HABITS else []
+    acts += [tool("put", "Writes.", TEXT)] if "writes" in HABITS else []
     return {"tools": [tool("echo", "Says the text again.", TEXT), *many, *acts]}
 
 
@@ -188,6 +194,8 @@ def result_of(name: str, arguments: dict[str, Any]) -> Any:
         return {"content": "this should be a list"}
     if name == "structured":
         return {"content": [], "structuredContent": {"degrees": 21}}
+    if name == "put":
+        Path("mine.txt").write_text(arguments["text"], "utf-8")
     if name == "draw":
         images = [base64.b64encode(PNG + bytes([number])).decode() for number in (1, 1, 2, 3, 4, 5)]
         drawn = [{"type": "image", "data": data, "mimeType": "image/png"} for data in images]

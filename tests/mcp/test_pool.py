@@ -96,11 +96,12 @@ def test_log_tells_what_came_after_a_moment(tmp_path: Path):
     assert log.last_lines(5, since=moment) == ["after"]
 
 
-@pytest.mark.parametrize("habit", ["endless-list", "same-cursor"])
-async def test_list_without_end_is_cut(pool_of: PoolOf, habit: str):
+@pytest.mark.parametrize(("habit", "most"), [("endless-list", 1000), ("same-cursor", 1000), ("fat-list", 6)])
+async def test_list_without_end_is_cut(pool_of: PoolOf, habit: str, most: int):
     lines: list[str] = []
     listing = await pool_of(fake_server("one", habit), report=lines.append).list_tools(["one"])
-    assert 1 <= len(listing.tools["one"]) <= 1000
+    assert 1 <= len(listing.tools["one"]) <= most
+    assert all(len(tool.description) <= 4000 for tool in listing.tools["one"])
     assert "has no end" in lines[0]
 
 
