@@ -35,6 +35,10 @@ RETRIES = 2
 _METRICS_SECONDS = 2.0
 _COUNT_SECONDS = 10.0
 _CIRCLES_EVERY = 64
+# A piece is a token or more, or a character where something in between cuts them up. A server that sends more
+# than so many for each token that was asked for, and some, keeps to no limit.
+_MOST_PIECES = 8
+_MORE_PIECES = 256
 _MAY_BE_THE_PROCESS = ("unreachable", "silent", "dropped", "loading", "refused", "server", "garbage")
 
 
@@ -300,6 +304,8 @@ class ChatModel:
     ) -> None:
         started = time.monotonic()
         circles = False
+        tokens = request.get("max_tokens") or request.get("max_completion_tokens") or 0
+        most = _MOST_PIECES * tokens + _MORE_PIECES
         if self._metrics:
             await self._metrics.begin()
             started = time.monotonic()
@@ -311,6 +317,9 @@ class ChatModel:
                         queue.put_nowait(item)
                     if draft.pieces % _CIRCLES_EVERY == 1 and goes_in_circles(draft.latest):
                         circles = True
+                        break
+                    if draft.pieces >= most:
+                        draft.finish = "length"
                         break
                     await reads.rest()
         except failures() as error:

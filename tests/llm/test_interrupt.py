@@ -5,6 +5,7 @@ import asyncio
 from agent.core.cancel import closing
 from agent.core.events import Prefill, TextDelta
 from agent.core.guide import Offer
+from agent.llm.protocol import CUT_REPLY
 from tests.conftest import StartServer
 from tests.fakes.script import Call, Step
 from tests.fakes.scripted_server import ScriptedServer
@@ -121,6 +122,13 @@ async def test_a_reply_in_circles_is_ended_and_the_model_is_told(
     assert reply.stop_reason == "repetition"
     assert reply.problem.startswith("Your reply repeated itself")
     assert await asyncio.to_thread(saw_the_client_leave, server)
+
+
+async def test_a_reply_beyond_every_limit_is_cut(scripted_server: StartServer, connect: Connect):
+    """Some servers pass over the limit; then a model that finds no end would write for ever."""
+    pieces = [{"choices": [{"delta": {"content": f"{number} "}}]} for number in range(2000)]
+    reply = await connect(scripted_server({"chunks": pieces})).ask(max_tokens=20)
+    assert (reply.stop_reason, reply.problem) == ("length", CUT_REPLY)
 
 
 async def test_thoughts_in_circles_are_ended_too(scripted_server: StartServer, connect: Connect):
