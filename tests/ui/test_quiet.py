@@ -79,21 +79,13 @@ async def stream(rig: StreamRig, pilot: Pilot[Any], tokens: int, at_once: int = 
         await rest(pilot)
 
 
-async def test_a_reply_that_streams_lays_nothing_out_anew():
+async def test_a_reply_that_streams_lays_nothing_out_anew_and_a_bite_of_it_is_one_frame():
     rig = StreamRig()
     async with opened(rig) as pilot:
         await stream(rig, pilot, 60)
         with rig.screen.counted():
             await stream(rig, pilot, TOKENS)
         assert rig.screen.layouts == 0
-
-
-async def test_a_bite_of_a_stream_is_one_frame():
-    rig = StreamRig()
-    async with opened(rig) as pilot:
-        await stream(rig, pilot, 60)
-        with rig.screen.counted():
-            await stream(rig, pilot, TOKENS)
         assert 0 < rig.screen.frames <= TOKENS / A_FRAME * 1.2
 
 
