@@ -94,7 +94,7 @@ async def _live(
         workspace, loaded.settings, environment=dict(gate.context.environment), emit=relay.emit
     )
     gate.rules += mcp.rules + subagent_rules(helped)
-    tools = extensions.with_tools(mcp.with_tools(built_in))
+    tools = extensions.with_tools(mcp.with_tools(built_in, authorship))
     cancel = asyncio.Event()
     opener = _Opener(workspace, record, authorship, tools, gate, cancel, relay)
     turns, log = await asyncio.to_thread(_earlier_work, record, serving.profile.name)

@@ -109,6 +109,25 @@ class OwnCommands(ToolAround):
         return getattr(self._tool, "leaves_running", False)
 
 
+class OwnCalls(ToolAround):
+    """A tool of an MCP server: what a call of it does to files of the workspace is the run's own doing.
+
+    Not so where its server says that it only reads.
+    """
+
+    def __init__(self, tool: Tool, authorship: Authorship) -> None:
+        super().__init__(tool)
+        self._authorship = authorship
+
+    async def run(self, params: Any, context: ToolContext) -> ToolResult:
+        meant = self.acts_as(params)
+        tool = meant[0] if isinstance(meant, tuple) else self._tool
+        if tool.access == "read" or isinstance(meant, ToolResult):
+            return await self._tool.run(params, context)
+        async with self._authorship.of_a_writing_command():
+            return await self._tool.run(params, context)
+
+
 async def _to_its_end(work: Callable[[], None], else_undo: Callable[[], None] | None = None) -> None:
     """Runs `work` in a thread, to its end also when cancelled; then `else_undo` too."""
     running = asyncio.ensure_future(asyncio.to_thread(work))

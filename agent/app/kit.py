@@ -63,7 +63,7 @@ async def kit_for(setting: "Setting", emit: Callable[[Event], None]) -> Kit:
     )
     mcp = await open_mcp(setting.workspace, settings, environment=environment, emit=emit)
     return Kit(
-        tools=extensions.with_tools(mcp.with_tools(built_in)),
+        tools=extensions.with_tools(mcp.with_tools(built_in, setting.authorship)),
         shell=shell,
         environment=environment,
         sandbox=sandbox,

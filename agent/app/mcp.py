@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.app.authorship import Authorship, OwnCalls
 from agent.app.questions import Questions
 from agent.config.load import find_project_root
 from agent.config.model import Settings
@@ -59,9 +60,9 @@ class McpServers:
     off: tuple[str, ...] = ()
     questions: Questions = field(default_factory=lambda: Questions(emit=lambda _: None))
 
-    def with_tools(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    def with_tools(self, tools: Sequence[Tool], authorship: Authorship) -> tuple[Tool, ...]:
         """All tools, those of MCP before the last, which ends a task."""
-        return (*tools[:-1], *self.tools, *tools[-1:])
+        return (*tools[:-1], *(OwnCalls(tool, authorship) for tool in self.tools), *tools[-1:])
 
     async def close(self) -> None:
         """Ends every server that was started."""

@@ -50,6 +50,23 @@ def test_model_finds_a_tool_and_calls_it(place: Place, scripted_server: StartSer
     assert len({json.dumps(chat.body.get("tools")) for chat in server.chats}) == 1
 
 
+@pytest.mark.parametrize("tools", ["tools=0", "tools=60"])
+def test_what_a_tool_does_to_files_of_the_workspace_is_undone(
+    place: Place, scripted_server: StartServer, tools: str
+):
+    add(place, "one", "writes", tools)
+    (place.workspace / "mine.txt").write_bytes(b"mine\r\n")
+    place.run("mcp", "test", "one")  # from then on it is known that few tools need no looking for
+    put = call("mcp_call", name="one__put", arguments={"text": "hello"})
+    put = put if tools == "tools=60" else call("one__put", text="hello")
+    place.use(scripted_server(*([FIND] if tools == "tools=60" else []), put, DONE).url)
+    done = place.run("run", "-p", "Write hello", "--allow", "one__put")
+    assert done.code == 0, done.err
+    assert (place.workspace / "mine.txt").read_bytes() == b"hello"
+    assert place.run("undo").code == 0
+    assert (place.workspace / "mine.txt").read_bytes() == b"mine\r\n"
+
+
 def test_a_call_that_nobody_allowed_is_refused_without_a_person(place: Place, scripted_server: StartServer):
     add(place, "one", "tools=60")
     place.use(scripted_server(FIND, ECHO, DONE).url)
