@@ -23,10 +23,10 @@ class RepoGlance:
             return
         self._task = asyncio.create_task(self._look())
 
-    async def settled(self) -> None:
-        """Waits for the look that is under way, if any."""
+    async def settled(self, seconds: float | None = None) -> None:
+        """Waits for the look that is under way, if any; so many seconds at most."""
         if self._task is not None:
-            await asyncio.wait([self._task])
+            await asyncio.wait([self._task], timeout=seconds)
 
     async def close(self) -> None:
         if self._task is not None:

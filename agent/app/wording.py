@@ -1,6 +1,8 @@
 """What the model is told where a person types something: the same, and what has to be known with it."""
 
 import asyncio
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent.app.background import in_background
@@ -13,7 +15,7 @@ from agent.core.briefing import LISTED_FILES
 from agent.core.cancel import InterruptedRunError, unless_cancelled
 from agent.core.events import PrefixBroken
 from agent.core.inbox import Said
-from agent.core.messages import UserMessage
+from agent.core.messages import Message, UserMessage
 from agent.core.outside_text import shown_name
 from agent.repo.files import list_files
 from agent.session.forked import PICTURES_NAME
@@ -25,6 +27,9 @@ _UNKNOWN_WINDOW_CHARACTERS = 24_000
 _WHEREABOUTS_SHARE = 0.04
 _WHEREABOUTS_CHARACTERS = 1_500
 _LISTED_AT_THE_TOP = 40
+_GLANCE_SECONDS = 0.25
+"""Git takes longer in a large repository, and nobody waits for that: a new branch is told later then."""
+_TOLD_BRANCH = re.compile(r"^You are (?:in the folder .*, |now )on the git branch (\S+?)\.(?:\s|$)", re.M)
 _PLAN = "(Plan mode: change nothing yet. End with the steps as a checklist: - [ ] step.)"
 _CARRY_OUT = "(Plan mode is over. When a step is done, write it again as - [x] step.)"
 
@@ -71,13 +76,26 @@ async def _worded(live: LiveSession, text: str) -> Said:
     )
     attached = await attacher.attached(text, free if window else _UNKNOWN_WINDOW_CHARACTERS)
     parts = list(attached.parts)
-    if not any(isinstance(one, UserMessage) for one in live.record.conversation.messages):
+    messages = live.record.conversation.messages
+    if any(isinstance(one, UserMessage) for one in messages):
+        live.glance.refresh()
+        await live.glance.settled(_GLANCE_SECONDS)
+        parts = [*_another_branch(live.glance.branch, messages), *parts]
+    else:
         await live.glance.settled()
         room = int(window * _WHEREABOUTS_SHARE) * _CHARACTERS_PER_TOKEN or _WHEREABOUTS_CHARACTERS
         most = min(room, _WHEREABOUTS_CHARACTERS)
         parts.insert(0, await asyncio.to_thread(whereabouts, live.workspace, live.glance.branch, most))
     asked = _about_planning(live)
     return Said(text, "\n\n".join([*parts, *asked, text]), pictures=attached.pictures)
+
+
+def _another_branch(branch: str, messages: Sequence[Message]) -> list[str]:
+    """Where the branch is not the one that was told last, a sentence about it."""
+    texts = [one.text for one in messages if isinstance(one, UserMessage)]
+    told = next((found[-1] for text in reversed(texts) if (found := _TOLD_BRANCH.findall(text))), "")
+    now = shown_name(branch)
+    return [f"You are now on the git branch {now}."] if told and now and told != now else []
 
 
 def _about_planning(live: LiveSession) -> list[str]:

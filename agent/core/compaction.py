@@ -178,7 +178,7 @@ class Compactor:
         wanted, self._wanted = self._wanted, False
         if not self._is_fresh and await self.leave_out(conversation):
             yield PrefixBroken(cause=leaving_out.CAUSE)
-        elif not self._is_fresh and summing.answered(conversation.messages):
+        elif not self._is_fresh and summing.tail_starts(conversation.messages, self._turn_start):
             async with closing(self.compact(conversation, cue=cue)) as events:
                 async for event in events:
                     yield event
@@ -238,7 +238,7 @@ class Compactor:
         # Of a window that nobody knows at least this much is certain: the server has taken the last prompt.
         window = self._window or before + self._summary_room(before)
         yield CompactionStarted(before=before, automatic=not by_hand)
-        notes, problem, stats = "", "", StepStats()
+        notes, problem, stats = "", "no request for a summary fits", StepStats()
         async with closing(self._ask(conversation, window, instruction)) as items:
             async for item in items:
                 if isinstance(item, Reply):
@@ -249,8 +249,10 @@ class Compactor:
             yield CompactionFinished(before=before, after=before, detail=problem, stats=stats)
             return
         target = before - 1 if by_hand else int(min(before * _MOST_LEFT, self._most_after(window)))
-        tail = summing.tail_start(conversation.messages) if keep_from is None else keep_from
-        found = await self._shortened(conversation, notes, tail, target, window, cue)
+        starts = summing.tail_starts(conversation.messages, self._turn_start)
+        found = None
+        for tail in starts if keep_from is None else (keep_from,):
+            found = found or await self._shortened(conversation, notes, tail, target, window, cue)
         if found is None:
             self.cannot_fit = "" if by_hand else await self._why_not(conversation, window)
             detail = self.cannot_fit or "the summary would be no shorter"

@@ -56,7 +56,7 @@ class Shortening:
             cue: what the model is told to go on with where nothing follows the summary.
         """
         messages, window, ratio, fixed = self.messages, self.window, self.ratio, self.fixed
-        opening = summing.opening_of(messages)
+        opening = summing.opening_of(messages[:tail_start])
         system = [one for one in opening if isinstance(one, SystemMessage)]
         said = [one for one in opening if not isinstance(one, SystemMessage)]
         tail = summing.tail_from(messages, tail_start)

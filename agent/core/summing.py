@@ -26,6 +26,16 @@ def tail_start(messages: Sequence[Message]) -> int:
     return end - 1 if isinstance(last, AssistantMessage) and last.tool_calls else end
 
 
+def tail_starts(messages: Sequence[Message], turn_start: int | None) -> list[int]:
+    """Where what stays behind a summary may begin, the longest first; none if there is nothing to sum up.
+
+    What was said in a turn before that of `turn_start`, and never answered, may be what is too long.
+    """
+    begun, unread = turn_start or 0, tail_start(messages)
+    said = any(isinstance(one, UserMessage) for one in messages[:begun])
+    return [*([unread] if unread else []), *([begun] if said and begun > unread else [])]
+
+
 def tail_from(messages: Sequence[Message], start: int) -> list[Message]:
     """The messages from `start` on; thoughts only of the last reply, which templates may want."""
     tail = list(messages[start:])

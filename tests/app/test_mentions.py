@@ -10,6 +10,7 @@ from agent.app.skill_shelf import from_the_repository
 from agent.core.handle import Answer
 from tests.app.talk import Talk, extends, messages_of, talking
 from tests.conftest import StartServer
+from tests.fakes.script import Step
 from tests.fakes.scripted_server import ScriptedServer
 
 
@@ -176,6 +177,36 @@ async def test_the_first_message_says_where_the_model_is(scripted_server: StartS
     assert messages_of(server)[0][1]["content"] == expected
     assert talk.of("user_message")[0].text == "Hi"
     assert extends(*messages_of(server))
+
+
+async def test_branch_that_is_another_one_now_is_told_once_with_the_newest_message(
+    scripted_server: StartServer, repo: Path
+):
+    async def git(*words: str) -> None:
+        await (await asyncio.create_subprocess_exec("git", *words, cwd=repo)).wait()
+
+    await git("init", "-qb", "main")
+    server = scripted_server(Step(text="Yes.", times=0))
+    async with talking(repo, server) as talk:
+        await talk.turn("Hi")
+        await git("symbolic-ref", "HEAD", "refs/heads/v1.2")
+        for _ in range(200):  # git may be slow to say so, and nobody waits for it
+            await talk.turn("Go on")
+            if told(server, -1) != "Go on":
+                break
+    assert told(server, -1) == "You are now on the git branch v1.2.\n\nGo on"
+    await git("symbolic-ref", "HEAD", "refs/heads/main")
+    async with talking(repo, server, resume="last") as talk:
+        for _ in range(200):
+            await talk.turn("And?")
+            if told(server, -1) != "And?":
+                break
+        await talk.turn("Good")
+    assert [one["content"] for one in messages_of(server)[-1] if one["role"] == "user"][-2:] == [
+        "You are now on the git branch main.\n\nAnd?",
+        "Good",
+    ]
+    assert extends(*messages_of(server)[-2:])
 
 
 async def test_of_many_files_only_the_top_is_listed(scripted_server: StartServer, repo: Path):

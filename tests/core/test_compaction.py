@@ -186,6 +186,31 @@ async def test_where_nothing_can_go_the_turn_ends_and_names_what_is_largest():
     assert not model.requests
 
 
+@pytest.mark.parametrize("before", [[], ["Hello."]])
+async def test_a_message_that_never_fitted_does_not_keep_later_turns_out(before: list[str]):
+    model, conversation, log = WindowedModel(lambda _: "Done.", 4_096), begun(), WorkLog()
+    ends = []
+    for prompt in [*before, "word " * 8_000, "second", "third"]:
+        [end] = of(await turn(room_for(model, [], log=log), conversation, prompt), "turn_finished")
+        ends.append(end.reason)
+    assert ends == ["done"] * len(before) + ["context_full", "done", "done"]
+    said = [one for one in model.requests[-1].messages if one["role"] == "user"]
+    assert "word word" in said[0]["content"]
+    assert [one["content"].rpartition("\n")[2] for one in said[-2:]] == ["second", "third"]
+
+
+async def test_by_hand_nothing_is_lost_where_no_request_for_a_summary_fits():
+    conversation = begun()
+    services = room_for(WindowedModel(lambda _: "word " * 500, 4_096), [])
+    await turn(services, conversation)
+    before = list(conversation.messages)
+    assert services.compactor is not None
+    by_hand = services.compactor.compact(conversation, instruction="word " * 20_000, by_hand=True)
+    [done] = of([event async for event in by_hand], "compaction_finished")
+    assert done.detail == "no request for a summary fits"
+    assert conversation.messages == before
+
+
 async def test_the_tools_are_counted_where_no_server_has_said_yet_what_they_take():
     async def count_request(messages: Sequence[Message]) -> int:
         assert messages == [SystemMessage("Be brief."), UserMessage("")]
