@@ -8,6 +8,7 @@ target's. The layout is the one that llama.cpp reads as architecture `dflash` (s
 from dataclasses import dataclass
 
 import torch
+from selector import Selector
 from target import Shape, Target, rotation, turn_halves
 from torch import Tensor, nn
 from torch.nn import functional
@@ -17,13 +18,16 @@ from torch.nn import functional
 class Plan:
     """What kind of drafter: `block` tokens at once (the known one in front), `layers` of its own.
 
-    `taps` are the layers of the target whose input it sees; `mask` is the token that stands for a gap.
+    `taps` are the layers of the target whose input it sees; `mask` is the token that stands for a gap;
+    `rank` and `candidates` are those of the selector, rank 0 = none.
     """
 
     block: int
     layers: int
     taps: tuple[int, ...]
     mask: int
+    rank: int = 0
+    candidates: int = 8
 
 
 class Layer(nn.Module):
@@ -126,6 +130,9 @@ class Drafter(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=0.02)
+        self.selector = (
+            Selector(shape.vocabulary, shape.width, plan.rank, plan.candidates) if plan.rank else None
+        )
 
     def begin_from(self, target: Target, tokens: Tensor) -> None:
         """Begins with the target's last layers, over the input of the last layer that is seen.
@@ -171,7 +178,10 @@ class Drafter(nn.Module):
         """
         with self._fast(target):
             states = self(target, context, anchors[:, None], first[:, None], self.plan.block)[:, 0]
-        return (states.to(target.dtype) @ target.output.T).argmax(-1)
+        logits = states.to(target.dtype) @ target.output.T
+        if self.selector is None:
+            return logits.argmax(-1)
+        return self.selector.choose(states, logits, first)
 
     @staticmethod
     def _fast(target: Target) -> torch.autocast:

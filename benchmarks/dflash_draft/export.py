@@ -53,6 +53,11 @@ def main() -> None:
         for name in (*LAYER_NAMES, "attn_q_norm", "attn_k_norm"):
             key = f"layers.{number}.{name}"
             tensors[f"blk.{number}.{name}.weight"] = weights.get(key, weights.get(f"{key}.weight"))
+    if plan.get("rank"):
+        _add_selector(writer, plan, shape_of(reader).width)
+        tensors["selector_predecessor.weight"] = weights["selector.before"]
+        tensors["selector_successor.weight"] = weights["selector.behind"]
+        tensors["selector_hidden.weight"] = weights["selector.gate.weight"]
     for name, tensor in tensors.items():
         _add(writer, name, tensor.float().numpy(), _TYPES[arguments.type])
     writer.write_header_to_file()
@@ -78,6 +83,18 @@ def _add_shape(writer: gguf.GGUFWriter, reader: gguf.GGUFReader, plan: dict[str,
     writer.add_rope_freq_base(shape.rope_base)
     writer.add_uint32("dflash.block_size", plan["block"])
     writer.add_array("dflash.target_layers", list(plan["taps"]))
+
+
+def _add_selector(writer: gguf.GGUFWriter, plan: dict[str, Any], width: int) -> None:
+    """What makes it a DFlash 2 file beside the matrices: sizes, and convolutions that change nothing."""
+    writer.add_uint32("dflash.selector_rank", plan["rank"])
+    writer.add_uint32("dflash.selector_top_k", plan["candidates"])
+    writer.add_uint32("dflash.conv_kernel_size", 1)
+    writer.add_uint32("dflash.conv_group_size", width)
+    for number in range(plan["layers"]):
+        for name in ("attn_conv", "ffn_conv"):
+            writer.add_tensor(f"blk.{number}.{name}_base", numpy.ones((2, 1, width), numpy.float32))
+            writer.add_tensor(f"blk.{number}.{name}_proj.weight", numpy.zeros((2, width), numpy.float32))
 
 
 def _copy_tokenizer(writer: gguf.GGUFWriter, reader: gguf.GGUFReader) -> None:

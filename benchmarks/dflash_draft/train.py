@@ -14,6 +14,7 @@ import math
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from answers import Answers, Batch
@@ -50,8 +51,10 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--taps", default="2,9,16,23,29")
     parser.add_argument("--mask", type=int, default=5)
+    parser.add_argument("--rank", type=int, default=32, help="of the selector, 0 = none")
     parser.add_argument("--others", type=int, default=2048, help="tokens in the loss that never occur")
     parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--selector-rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
@@ -64,15 +67,33 @@ def main() -> None:
 
 def _drafter(target: Target, answers: Answers, arguments: argparse.Namespace) -> Drafter:
     taps = tuple(int(word) for word in arguments.taps.split(","))
-    plan = Plan(arguments.block, arguments.layers, taps, arguments.mask)
+    plan = Plan(arguments.block, arguments.layers, taps, arguments.mask, arguments.rank)
     drafter = Drafter(target.shape, plan).to(target.device)
+    if drafter.selector is not None:
+        drafter.selector.begin_from(target)
     if arguments.begin:
         state = torch.load(arguments.begin, map_location=target.device, weights_only=True)
-        drafter.load_state_dict(state["drafter"])
+        # One that had no selector gets one.
+        drafter.load_state_dict(state["drafter"], strict=False)
     else:
         sample = answers.batch(0, arguments.batch, arguments.length, 1, arguments.seed)
         drafter.begin_from(target, sample.tokens.to(target.device))
     return drafter
+
+
+def _groups(drafter: Drafter, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The weights with the rates that they are learned at: a selector begins with next to nothing."""
+    selector = list(drafter.selector.parameters()) if drafter.selector is not None else []
+    of_selector = set(map(id, selector))
+    others = [weight for weight in drafter.parameters() if id(weight) not in of_selector]
+    matrices = [weight for weight in others if weight.dim() > 1]
+    vectors = [weight for weight in others if weight.dim() == 1]
+    groups = [
+        {"params": matrices, "weight_decay": 0.01, "rate": arguments.rate},
+        {"params": vectors, "weight_decay": 0.0, "rate": arguments.rate},
+        {"params": selector, "weight_decay": 0.01, "rate": arguments.selector_rate},
+    ]
+    return [group for group in groups if group["params"]]
 
 
 class Training:
@@ -83,10 +104,7 @@ class Training:
         self.states = States(target, answers, drafter.plan.taps, arguments.out.parent)
         occurring = torch.from_numpy(answers.vocabulary()).to(target.device)
         self.words = Words(occurring, target.shape.vocabulary, arguments.others)
-        matrices = [weight for weight in drafter.parameters() if weight.dim() > 1]
-        vectors = [weight for weight in drafter.parameters() if weight.dim() == 1]
-        groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=arguments.rate, betas=(0.9, 0.95), fused=True)
+        self.optimizer = torch.optim.AdamW(_groups(drafter, arguments), betas=(0.9, 0.95), fused=True)
         self.spent = 0.0
         self.step = 0
 
@@ -128,9 +146,9 @@ class Training:
 
     def _learn(self) -> Tensor:
         arguments = self.arguments
-        rate = arguments.rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * self._share())))
+        share_of_rate = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * self._share()))
         for group in self.optimizer.param_groups:
-            group["lr"] = rate * min(1.0, (self.step + 1) / 50)
+            group["lr"] = group["rate"] * share_of_rate * min(1.0, (self.step + 1) / 50)
         torch.manual_seed(arguments.seed * 1_000_003 + self.step)
         batch = self.answers.batch(
             self.step, arguments.batch, arguments.length, arguments.blocks, arguments.seed
@@ -207,6 +225,10 @@ def loss_of(target: Target, drafter: Drafter, batch: Batch, known: Tensor, words
     states = drafter.states(target, known, tokens, anchors, block)[asked]
     chosen, extra, slots = words.sample()
     logits = (states.to(target.dtype) @ target.output[chosen].T).float() + extra
+    if drafter.selector is not None:
+        before = tokens.gather(1, (places - 1).clamp(max=tokens.shape[1] - 1).flatten(1)).view(places.shape)
+        pull = drafter.selector.pull(states, before[asked])
+        logits = logits + pull @ drafter.selector.behind[chosen].T
     return functional.cross_entropy(logits, slots[labels[asked]])
 
 
