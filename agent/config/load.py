@@ -33,7 +33,15 @@ COMMAND_LISTS = HOOK_KEYS | {"after_edit"}
 ADDED_UP = frozenset({"permissions.allow", "permissions.ask", "permissions.deny"}) | COMMAND_LISTS
 MERGED_BY_NAME = frozenset({"mcp.servers"})
 ALWAYS_GUARDED = frozenset(
-    {"check.command", "server.url", "server.api_key_env", "server.binary", "models.folder", "mcp.servers"}
+    {
+        "check.command",
+        "server.url",
+        "server.api_key_env",
+        "server.binary",
+        "models.folder",
+        "mcp.servers",
+        "ui.keys",  # a common key could go to the next mode
+    }
 )
 STRICTER_SANDBOX = {"sandbox.mode": "required", "sandbox.auto_allow": False}
 NETWORK_FROM_STRICT_TO_LOOSE = ("off", "listed", "auto", "allow")
@@ -156,8 +164,9 @@ def guarded_keys(project: Layer, user: Layer) -> list[str]:
 def _needs_trust(key: str, value: Any, own: Any) -> bool:
     if key in COMMAND_LISTS:
         return any(entry not in own for entry in value)
-    if key == "project_formatters":
-        return value and not own
+    if key in ("project_formatters", "hooks.seconds"):
+        # A hook that does not end in time blocks nothing.
+        return value < own if key == "hooks.seconds" else value and not own
     if key == "permissions.allow":
         return not set(value) <= set(own)
     if key == "permissions.mode":

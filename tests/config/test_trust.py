@@ -25,6 +25,10 @@ binary = "./tool/llama-server"
 [models]
 folder = "here"
 sources = ["pypi"]
+[hooks]
+seconds = 0.01
+[ui.keys]
+next-mode = "space"
 """
 
 
@@ -42,7 +46,7 @@ def test_an_untrusted_project_decides_nothing_that_matters(home: Home) -> None:
 def test_every_key_that_is_ignored_is_named_with_the_remedy(home: Home) -> None:
     home.clone(GREEDY)
     notices = home.load().notices
-    assert len(notices) == 9
+    assert len(notices) == 11
     assert all(f"agent trust {home.project}" in notice for notice in notices)
     assert notices[1].startswith(f'project {home.project_file}:3: permissions.mode = "auto" is ignored')
 
