@@ -6,9 +6,10 @@ each message is a record of its own, written when it joins the conversation. A `
 everything before it.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from agent.core.messages import (
@@ -21,6 +22,7 @@ from agent.core.messages import (
     UserMessage,
 )
 
+STRAY_RESULT = "(The result of a call stood here that is not in the record.)"
 LOST_RESULT = "Interrupted: the program ended before this call did. Look at what it left before you go on."
 
 _REPLY_NUMBER = re.compile(r"(?:call|text)-(\d+)")
@@ -52,19 +54,38 @@ def messages_in(records: Iterable[Mapping[str, Any]]) -> list[Message]:
 
 
 def with_results(messages: Sequence[Message]) -> list[Message]:
-    """The conversation with a result for every call: a kill may have come between the two."""
+    """The conversation with one result for every call, and none without: a kill may have come between the
+    two, and of a damaged file only parts are understood. Servers refuse a history that is otherwise.
+    """
     complete: list[Message] = []
     open_calls: dict[str, ToolCall] = {}
     for message in messages:
         if isinstance(message, ToolMessage):
-            open_calls.pop(message.call_id, None)
+            if message.call_id not in open_calls:
+                # Something in its place, so that marks stay right; not between a call and its results.
+                complete += [] if open_calls else [UserMessage(STRAY_RESULT)]
+                continue
+            del open_calls[message.call_id]
         else:
             complete += _lost(open_calls.values())
             open_calls = {}
         if isinstance(message, AssistantMessage):
             open_calls = {call.id: call for call in message.tool_calls}
-        complete.append(message)
+            complete.append(replace(message, tool_calls=tuple(map(_readable, message.tool_calls))))
+        else:
+            complete.append(message)
     return [*complete, *_lost(open_calls.values())]
+
+
+def _readable(call: ToolCall) -> ToolCall:
+    """The call with arguments that are an object to every server."""
+    try:
+        is_object = isinstance(json.loads(call.raw_arguments), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    if is_object or call.in_text:
+        return call
+    return replace(call, raw_arguments=json.dumps(dict(call.arguments), ensure_ascii=False))
 
 
 def last_reply_number(messages: Iterable[Message]) -> int:

@@ -21,6 +21,7 @@ from agent.core.tool import FileDiff
 from agent.session.replay import events_in
 from agent.session.transcript import (
     LOST_RESULT,
+    STRAY_RESULT,
     history_record,
     last_reply_number,
     message_record,
@@ -70,6 +71,21 @@ def test_calls_without_a_result_get_one():
     assert with_results([UserMessage("Hi"), two, done]) == [UserMessage("Hi"), two, done, lost]
     assert with_results([two, done, UserMessage("?")]) == [two, done, lost, UserMessage("?")]
     assert with_results([two, done, replace(lost, text="x")]) == [two, done, replace(lost, text="x")]
+
+
+def test_a_damaged_file_gives_a_history_that_servers_take():
+    """Results whose call was not understood, or that stand there twice, and arguments that are no object."""
+    called = AssistantMessage("", "", (ToolCall("a", "read", {"path": "x"}, '{"path": "x'),))
+    done, stray = ToolMessage("a", "read", "text"), ToolMessage("b", "glob", "of nobody")
+    mended = AssistantMessage("", "", (ToolCall("a", "read", {"path": "x"}, '{"path": "x"}'),))
+    instead = UserMessage(STRAY_RESULT)
+    assert with_results([stray, UserMessage("Hi"), called, stray, done, done]) == [
+        instead,
+        UserMessage("Hi"),
+        mended,
+        done,
+        instead,
+    ]
 
 
 def test_numbers_of_replies_go_on_after_the_highest():
