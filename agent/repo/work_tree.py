@@ -184,11 +184,15 @@ def look_at_all(place: TreePlace, index: Path) -> tuple[TreeLook | str, TrackedF
 
 def _tracked(listing: bytes) -> TrackedFiles:
     """Reads lines of a tag, a mode, a blob, a stage and, after a tab, a name."""
-    lines = [line.partition("\t") for line in os.fsdecode(listing).split("\0")[:-1]]
-    hidden = tuple(name for head, _, name in lines if head[0] == "S" or head[0].islower())
-    links = tuple(name for head, _, name in lines if head[2:].startswith(f"{_GIT_LINK:o} "))
+    lines = os.fsdecode(listing).split("\0")[:-1]
+    names = [line[line.find("\t") + 1 :] for line in lines]
+    hidden = tuple(
+        name for line, name in zip(lines, names, strict=True) if line[0] == "S" or line[0].islower()
+    )
+    link = f"{_GIT_LINK:o} "
+    links = tuple(line[line.find("\t") + 1 :] for line in lines if line.startswith(link, 2))
     # A conflict has up to three lines for one name.
-    return TrackedFiles(tuple(dict.fromkeys(name for _, _, name in lines)), hidden, links)
+    return TrackedFiles(tuple(dict.fromkeys(names)), hidden, links)
 
 
 def original_bytes(
