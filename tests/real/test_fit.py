@@ -75,6 +75,11 @@ def small_model() -> Path:
     return model_of("embedded-small")
 
 
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return synthetic_models(tmp_path_factory.mktemp("shapes"))
+
+
 @REAL_SETTINGS
 def test_the_estimate_for_a_real_model_is_near_what_the_engine_reports(
     settings: dict[str, Any], small_model: Path
@@ -116,16 +121,14 @@ def test_the_estimate_for_the_tiny_pair_is_near_what_llama_server_reports(
 
 @pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def test_the_estimate_for_other_shapes_is_near_what_llama_server_reports(
-    case: tuple[str, str | None, dict[str, Any]], tmp_path: Path
+    case: tuple[str, str | None, dict[str, Any]], shapes: dict[str, Path], tmp_path: Path
 ):
-    paths = synthetic_models(tmp_path)
-    draft = paths[case[1]] if case[1] else None
-    check_binary(paths[case[0]], draft, ServerSettings(**case[2]), tmp_path)
+    draft = shapes[case[1]] if case[1] else None
+    check_binary(shapes[case[0]], draft, ServerSettings(**case[2]), tmp_path)
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
 def test_the_estimate_for_other_shapes_is_near_what_the_engine_reports(
-    case: tuple[str, str | None, dict[str, Any]], tmp_path: Path
+    case: tuple[str, str | None, dict[str, Any]], shapes: dict[str, Path]
 ):
-    paths = synthetic_models(tmp_path)
-    check(paths[case[0]], paths[case[1]] if case[1] else None, ServerSettings(**case[2]))
+    check(shapes[case[0]], shapes[case[1]] if case[1] else None, ServerSettings(**case[2]))
