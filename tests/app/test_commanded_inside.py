@@ -151,3 +151,21 @@ def test_more_repositories_than_are_asked_are_told(tmp_path: Path, state: Path) 
     assert (folder / "one" / "a").exists()
     assert not (folder / "two" / "a").exists()
     assert (folder / "clean.txt").exists()
+
+
+def test_programs_that_an_inner_repository_names_do_not_run(workspace: Path, state: Path) -> None:
+    marker = workspace.parent / "ran"
+    for name in INSIDE:
+        shell(
+            workspace / name,
+            f"git config core.fsmonitor 'touch {marker}'; git config filter.x.clean 'touch {marker}; cat';"
+            f"git config filter.x.smudge 'touch {marker}; cat'; git config core.hooksPath {workspace.parent};"
+            "echo 'staged.txt filter=x' > .gitattributes; echo 2 > staged.txt",
+        )
+    marker.unlink(missing_ok=True)
+    session = Session(state, workspace)
+    session.run("".join(f"rm -r {name}/src; echo x > {name}/clean.txt; " for name in INSIDE))
+    session.undo()
+    assert not marker.exists()
+    assert session.told == []
+    assert all((workspace / name / "clean.txt").read_bytes() == b"clean\n" for name in INSIDE)
