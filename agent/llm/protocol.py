@@ -28,12 +28,16 @@ from agent.llm.toolcalls import (
     CallPieces,
     MalformedCallError,
     complete_calls,
+    is_nearly_a_call,
     parse_constrained,
     recover_from_text,
 )
 
 EMPTY_REPLY = "Your reply was empty. Call a tool, or give your answer."
 CUT_REPLY = "Your reply was cut off because it was too long. Nothing was run. Do it in smaller pieces."
+CALL_AS_TEXT = (
+    "Your tool call stood in your answer as text that cannot be read. Nothing was run. Send it again."
+)
 CALL_IN_THOUGHTS = "Your tool call stood in your thoughts, where nothing is run. Send it again after them."
 
 
@@ -101,6 +105,8 @@ class NativeProtocol:
             return plain, str(error)
         if not calls:
             calls = recover_from_text(text, self._names, f"text-{number}-")
+        if not calls and is_nearly_a_call(text, self._names):
+            return plain, CALL_AS_TEXT  # or it would pass for an answer, and the work for done
         if not calls and not text.strip():
             # A call among thoughts may be one that the model only considered, so it is asked for again.
             in_thoughts = recover_from_text(reasoning, self._names, "")

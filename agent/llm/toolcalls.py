@@ -1,6 +1,7 @@
 """Getting tool calls out of what a model produced: streamed pieces, constrained JSON, or plain text."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -77,14 +78,45 @@ def parse_constrained(text: str, call_id: str) -> ToolCall:
 def recover_from_text(text: str, known: Collection[str], id_prefix: str) -> list[ToolCall]:
     """Finds calls that a model wrote into its text: fenced, tagged or bare JSON objects.
 
-    Only objects that name a known tool count. Nothing is guessed: an object that is no valid JSON is
-    not a call, apart from doubled braces, which some templates show to the model as the form to use.
+    Where there is none, the tags of Qwen3-Coder are calls, too. Only what names a known tool counts. Nothing
+    is guessed: an object that is no valid JSON is not a call, apart from doubled braces, which some templates
+    show to the model as the form to use.
     """
     calls: list[ToolCall] = []
     for candidate in _json_objects(text):
         call = _as_call(candidate, known, f"{id_prefix}{len(calls)}")
         if call is not None:
             calls.append(call)
+    return calls or _tagged_calls(text, known, id_prefix)
+
+
+def is_nearly_a_call(text: str, known: Collection[str]) -> bool:
+    """Whether `text` has the mark of a call right before the name of a known tool, in whatever form, or
+    begins as an object does that is a call.
+    """
+    names = "|".join(map(re.escape, known))
+    if not names or not _CALL_MARK.search(text):
+        return False
+    return re.search(rf"(?:{_CALL_MARK.pattern})(?:{names})(?=[\"{{<(\[:>\n]| <)", text) is not None
+
+
+# How the calls of Qwen, Mistral, gpt-oss, DeepSeek, Kimi, GLM and Gemma begin, up to the name of the tool.
+_CALL_MARK = re.compile(
+    r"(?:<\|?tool_call\w*\|?>|\[TOOL_CALLS\]|<\uff5ctool[^>\n]{1,40}>|\bto=)\s*(?:<function=|call:|functions\."
+    r"|function<\uff5c[^>\n]{1,40}>|\[?\s*\{\s*\"(?:name|tool|function)\"\s*:\s*\")?"
+    r"|<function=|<invoke name=\"|\A\s*(?:```\w*\s*)?\{\s*\"(?:name|tool|function)\"\s*:\s*\""
+)
+_TAGGED = re.compile(r"<function=(?P<name>[\w.-]+)>(?P<body>.*?)</function>", re.DOTALL)
+_TAGGED_ARGUMENT = re.compile(r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+
+
+def _tagged_calls(text: str, known: Collection[str], id_prefix: str) -> list[ToolCall]:
+    calls: list[ToolCall] = []
+    for found in _TAGGED.finditer(text):
+        if found["name"] in known and not _TAGGED_ARGUMENT.sub("", found["body"]).strip():
+            arguments = {one["name"]: one["value"] for one in _TAGGED_ARGUMENT.finditer(found["body"])}
+            raw = json.dumps(arguments, ensure_ascii=False)
+            calls.append(ToolCall(f"{id_prefix}{len(calls)}", found["name"], arguments, raw, in_text=True))
     return calls
 
 
@@ -95,7 +127,7 @@ def _as_call(record: Mapping[str, Any], known: Collection[str], call_id: str) ->
     if isinstance(record.get("function"), dict):
         record = record["function"]
     for name_key, arguments_key in _CALL_KEYS:
-        name, arguments = record.get(name_key), record.get(arguments_key)
+        name, arguments = record.get(name_key), _unquoted(record.get(arguments_key))
         if isinstance(name, str) and name in known and isinstance(arguments, dict):
             return ToolCall(call_id, name, arguments, json.dumps(arguments), in_text=True)
     name = record.get("tool")
@@ -103,6 +135,16 @@ def _as_call(record: Mapping[str, Any], known: Collection[str], call_id: str) ->
         arguments = {key: value for key, value in record.items() if key != "tool"}
         return ToolCall(call_id, name, arguments, json.dumps(arguments), in_text=True)
     return None
+
+
+def _unquoted(arguments: Any) -> Any:
+    """Arguments as the object that they are, also where they stand as text, as in OpenAI's own form."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments, strict=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _json_objects(text: str) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from agent.core.guide import Offer
 from agent.core.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agent.llm.protocol import (
+    CALL_AS_TEXT,
     CALL_IN_THOUGHTS,
     CUT_REPLY,
     EMPTY_REPLY,
@@ -194,6 +195,14 @@ def test_the_wire_form_is_plain_json():
     wire = to_wire(messages)
     json.dumps(wire, ensure_ascii=False).encode("utf-8")
     assert [message["role"] for message in wire] == ["assistant", "tool"]
+
+
+@pytest.mark.parametrize(
+    "text", ['<tool_call>{"name": "read", "arguments": {"pa', "[TOOL_CALLS]read[ARGS]{}"]
+)
+def test_call_that_came_as_text_and_cannot_be_read_is_no_answer(text: str):
+    message, problem = native().read_reply(f"I look.\n{text}", "", [], cut=False, number=1)
+    assert (message.tool_calls, problem) == ((), CALL_AS_TEXT)
 
 
 def test_call_among_thoughts_is_asked_for_again_and_not_run():

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.llm.toolcalls import CallPieces, MalformedCallError, parse_constrained, recover_from_text
+from agent.llm.toolcalls import (
+    CallPieces,
+    MalformedCallError,
+    is_nearly_a_call,
+    parse_constrained,
+    recover_from_text,
+)
 
 KNOWN = {"read", "edit", "shell"}
 CALL = '{"name": "read", "arguments": {"path": "a.py"}}'
@@ -38,6 +44,8 @@ def found(text: str) -> list[tuple[str, dict]]:
         '{"type": "function", "function": {"name": "read", "arguments": {"path": "a.py"}}}',
         '{"id": 1, "name": "read", "arguments": {"path": "a.py"}}',
         '{\n  "name": "read",\n  "arguments": {\n    "path": "a.py"\n  }\n}',
+        '{"name": "read", "arguments": "{\\"path\\": \\"a.py\\"}"}',
+        "<tool_call>\n<function=read>\n<parameter=path>\na.py\n</parameter>\n</function>\n</tool_call>",
         f"{{broken}} {CALL}",
         f"def f(): return {{}}\n{CALL}",
     ],
@@ -55,6 +63,10 @@ def test_a_call_in_text_is_recovered(text: str):
         '{"name": "Anna", "arguments": {"path": "a.py"}}',
         '{"name": "read"}',
         '{"name": "read", "arguments": ["a.py"]}',
+        '{"name": "read", "arguments": "a.py"}',
+        "<function=deploy>\n<parameter=path>\na.py\n</parameter>\n</function>",
+        "<function=read>\n<parameter=path>\na.py\n</function>",
+        "<function=read>\n<parameter=path>\na.py\n</parameter>",
         '{"name": ["read"], "arguments": {}}',
         '{"package": {"name": "read", "arguments": {"path": "a.py"}}}',
         '{"name": "read", "arguments": {"path": "a.py"}',
@@ -73,6 +85,41 @@ def test_a_call_in_text_is_recovered(text: str):
 )
 def test_nothing_is_made_of_text_that_names_no_known_tool(text: str):
     assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "read", "arguments": {"path": "a',
+        "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a.py</arg_value>\n</tool_call>",
+        '[TOOL_CALLS]read[ARGS]{"path": "a.py"}',
+        '<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path": "a.py"}',
+        "<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>read\n```json\n{}\n```",
+        '<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{"path": "a.py"}',
+        '<|tool_call>call:read{path:<|"|>a.py<|"|>}<tool_call|>',
+        "Now.\n<function=read>\n<parameter=path>\na.py",
+        '{"name": "read", "arguments": {path: a.py}}',
+        '```json\n{"tool": "read", "path": }\n```',
+    ],
+)
+def test_what_is_nearly_a_call_is_not_taken_for_an_answer(text: str):
+    assert found(text) == []
+    assert is_nearly_a_call(text, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would read a.py with the read tool.",
+        "The template writes <tool_call> and then you read the result.",
+        "Send `to=read@example.org`, not [TOOL_CALLS] of read.",
+        'The file has {"name": "read", "arguments": {path: a.py}} in it.',
+        "It has a <function=deploy> in line 3.",
+        "",
+    ],
+)
+def test_an_answer_about_calls_is_an_answer(text: str):
+    assert not is_nearly_a_call(text, KNOWN)
 
 
 def test_several_calls_keep_their_order_and_get_ids_of_their_own():
