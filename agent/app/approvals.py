@@ -140,7 +140,7 @@ class PersonGate:
             arguments,
             workspace=self.workspace,
             mode=mode_for(tool.name, self.mode, confined=confined),
-            rules=self.rules,
+            rules=self.rules.called_by(getattr(tool, "called_as", ""), tool.name),
             protected=self.protected,
             headless=False,
         )

@@ -24,7 +24,8 @@ class HookedGate:
     hooks: HookRunner
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
-        objection = await self.hooks.before_tool(tool.name, arguments)
+        called_as = getattr(tool, "called_as", "")
+        objection = await self.hooks.before_tool(tool.name, arguments, called_as)
         if objection is not None:
             return GateDecision(False, f"blocked by a hook: {objection.feedback}")
         return await self.gate.decide(tool, arguments)
@@ -49,6 +50,7 @@ class HookedTool(ToolAround):
                 arguments,
                 outcome="error" if result.is_error else "ok",
                 result=result.model_text,
+                called_as=self.name,
             )
         notes = [result.model_text]
         for path in paths:

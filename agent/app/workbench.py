@@ -53,7 +53,7 @@ class RuleGate:
     _has_read: bool = False
 
     async def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> GateDecision:
-        decision = self._decision(tool.name, tool.access, arguments)
+        decision = self._decision(tool.name, tool.access, arguments, getattr(tool, "called_as", ""))
         self._has_read |= tool.name != SKILL_TOOL
         return GateDecision(decision.verdict == "allow", decision.reason, places=decision.places)
 
@@ -76,14 +76,16 @@ class RuleGate:
         """Whether a file may be read, for a tool that reads many."""
         return may_read(path, workspace=self.workspace, mode=self.mode, rules=self.rules)
 
-    def _decision(self, tool: str, access: Access, arguments: Mapping[str, Any]) -> Decision:
+    def _decision(
+        self, tool: str, access: Access, arguments: Mapping[str, Any], called_as: str = ""
+    ) -> Decision:
         return decide(
             tool,
             access,
             arguments,
             workspace=self.workspace,
             mode=mode_for(tool, self.mode, confined=self.confined),
-            rules=self.rules,
+            rules=self.rules.called_by(called_as, tool),
             protected=self.protected,
             headless=True,
         )

@@ -112,7 +112,10 @@ class ToolContext:
 
 
 class CallsAnother(Protocol):
-    """A tool that calls one of many others. The gate judges the one that is meant."""
+    """A tool that calls one of many others. The gate judges the one that is meant.
+
+    That one may say in `called_as` how it is called: rules and hooks about that name hold too.
+    """
 
     def acts_as(self, params: Any) -> "tuple[Tool, Mapping[str, Any]] | ToolResult | None":
         """The tool that is meant and its arguments; a result where that cannot be, None for itself."""

@@ -55,21 +55,26 @@ class HookRunner:
                 said.append(answer.feedback)
         return "\n".join(said)
 
-    async def before_tool(self, tool: str, arguments: Mapping[str, Any]) -> Objection | None:
-        """The first objection to a call, if there is one. The permission rules still have to agree."""
-        for spec in self._due("before_tool", tool):
+    async def before_tool(
+        self, tool: str, arguments: Mapping[str, Any], called_as: str = ""
+    ) -> Objection | None:
+        """The first objection to a call, if there is one. The permission rules still have to agree.
+
+        Hooks about `called_as`, the tool by which the model calls this one, are asked too.
+        """
+        for spec in self._due("before_tool", tool, called_as):
             answer = await self._run(spec, {"tool": tool, "arguments": dict(arguments)})
             if answer.blocked:
                 return Objection(spec.command, answer.feedback or _NO_FEEDBACK)
         return None
 
     async def after_tool(
-        self, tool: str, arguments: Mapping[str, Any], *, outcome: str, result: str
+        self, tool: str, arguments: Mapping[str, Any], *, outcome: str, result: str, called_as: str = ""
     ) -> tuple[str, bool]:
         """Feedback on what a tool did, for the model, and whether one of the hooks objects to it."""
         said: list[str] = []
         objected = False
-        for spec in self._due("after_tool", tool):
+        for spec in self._due("after_tool", tool, called_as):
             about = {"tool": tool, "arguments": dict(arguments), "outcome": outcome}
             answer = await self._run(spec, {**about, "result": result[:MOST_RESULT_CHARACTERS]})
             objected = objected or answer.blocked
@@ -85,11 +90,11 @@ class HookRunner:
                 return Objection(spec.command, answer.feedback or _NO_FEEDBACK)
         return None
 
-    def _due(self, event: HookEvent, tool: str | None = None) -> Iterator[HookSpec]:
+    def _due(self, event: HookEvent, *tools: str) -> Iterator[HookSpec]:
         for spec in self.specs:
             if spec.event != event or self._timeouts.get(spec, 0) >= TIMEOUTS_ALLOWED:
                 continue
-            if tool is None or spec.is_about(tool):
+            if not tools or any(spec.is_about(tool) for tool in tools):
                 yield spec
 
     async def _run(self, spec: HookSpec, about: Mapping[str, Any]) -> "HookAnswer":

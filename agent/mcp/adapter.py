@@ -85,8 +85,9 @@ def _offered_name(server: str, tool: str) -> str:
 class McpTool:
     """One tool of a server, offered with its schema or called through `mcp_call`."""
 
-    def __init__(self, offered: OfferedTool, pool: Pool) -> None:
+    def __init__(self, offered: OfferedTool, pool: Pool, called_as: str = "") -> None:
         self.name = offered.name
+        self.called_as = called_as
         self.description = offered.description
         self.access: Access = offered.access
         self.params: type[BaseModel] = arguments_of(offered)

@@ -219,7 +219,7 @@ class CallTool:
         if problems:
             text = f"Wrong arguments for {offered.name}: {'; '.join(problems)}\n{_shown(offered)}"
             return ToolResult(text, is_error=True)
-        return McpTool(offered, self._catalogue.pool), params.arguments
+        return McpTool(offered, self._catalogue.pool, called_as=self.name), params.arguments
 
     async def run(self, params: CallParams, context: ToolContext) -> ToolResult:
         meant = self.acts_as(params)

@@ -9,7 +9,7 @@ import fnmatch
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +68,12 @@ class Rules:
 
     def including(self, *rules: Rule) -> "Rules":
         return Rules(self.rules + rules)
+
+    def called_by(self, caller: str, tool: str) -> "Rules":
+        """These, and for `tool` what they say of the one by which the model calls it, `mcp_call` say."""
+        about = (rule for rule in self.rules if rule.verdict != "allow" and rule.argument is None)
+        too = (replace(rule, tool=tool) for rule in about if fnmatch.fnmatchcase(caller, rule.tool))
+        return Rules((*self.rules, *too)) if caller else self
 
     def for_tool(self, tool: str, access: Access) -> Rule | None:
         """The rule about a tool as a whole that decides, if any."""

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from agent.app.workbench import RuleGate
 from agent.config.trust import TrustStore
 from agent.core.errors import UsageError
 from agent.core.handle import Answer
+from agent.permissions.rules import parse_rules
 from tests.app.talk import Talk, extends, messages_of, records_in, talking
 from tests.conftest import StartServer
 from tests.fakes.script import call
+from tools.multi_edit import MultiEditParams, MultiEditTool
 
 
 async def asked(talk: Talk, text: str = "Do it", count: int = 1) -> Any:
@@ -178,3 +181,19 @@ async def test_a_mode_that_does_not_exist_is_refused(scripted_server: StartServe
     async with talking(work, scripted_server()) as talk:
         with pytest.raises(UsageError, match="no mode 'yolo'"):
             talk.session.set_mode(wrong)
+
+
+EDITS = {"edits": [{"path": "a.py", "old": "x = 1", "new": "x = 2"}]}
+
+
+async def test_a_rule_about_a_tool_that_calls_another_holds(scripted_server: StartServer, work: Path):
+    (work / "a.py").write_text("x = 1\n", "utf-8")
+    server = scripted_server(call("read", path="a.py"), call("multi_edit", **EDITS), "Done.")
+    async with talking(work, server, mode="accept-edits", deny=("multi_edit",)) as talk:
+        await talk.turn("Do it")
+        assert [event.outcome for event in talk.of("tool_finished")] == ["ok", "denied"]
+    gate = RuleGate(workspace=work, mode="accept-edits", rules=parse_rules(ask=["multi_*"]), protected=())
+    tool = MultiEditTool()
+    decided = await gate.decide(*tool.acts_as(MultiEditParams.model_validate(EDITS)))
+    assert not decided.allowed
+    assert "multi_*" in decided.reason

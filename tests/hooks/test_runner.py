@@ -88,3 +88,9 @@ async def test_without_hooks_nothing_happens(tmp_path: Path):
     assert not hooks.has("before_tool")
     assert await hooks.before_finish() is None
     assert await hooks.session_start() == ""
+
+
+async def test_a_hook_about_the_tool_that_calls_another_is_asked_too(tmp_path: Path):
+    hooks = runner(tmp_path, [], before_tool=[{"command": BLOCK, "tools": ["mcp_call"]}])
+    assert await hooks.before_tool("one__echo", {}, "mcp_call") is not None
+    assert await hooks.before_tool("one__echo", {}) is None

@@ -140,6 +140,7 @@ async def test_gate_judges_the_tool_behind_a_call(pool_of: PoolOf):
     meant = part(catalogue, CallTool).acts_as(CallParams(name="one__echo", arguments={"text": "x"}))
     assert not isinstance(meant, ToolResult)
     assert (meant[0].name, meant[0].access, meant[1]) == ("one__echo", "execute", {"text": "x"})
+    assert getattr(meant[0], "called_as", "") == "mcp_call"
 
 
 @pytest.mark.parametrize(

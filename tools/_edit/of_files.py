@@ -23,6 +23,7 @@ class EditOfFiles:
     def __init__(self, tool: Any, meant: BaseModel) -> None:
         self._tool = tool
         self._meant = meant
+        self.called_as: str = tool.name
 
     def preview(self, params: BaseModel, context: ToolContext) -> ToolResult:
         return self._tool.preview(self._meant, context)
