@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.app.ignored import IgnoredFiles, ignored_files
+from agent.app.ignored import IgnoredFiles, ignored_files, is_made_again
 from agent.core.errors import AgentError
 from agent.repo.trees import Tree, TreeFinder
 from agent.repo.work_tree import TreeEntry, is_below, walk_keys
@@ -91,7 +91,12 @@ class CommandWatch:
         self._ledger = ledger
         self._workspace = ledger.workspace
         self._held = HeldFiles(session_folder, self._workspace, bounds)
-        self._finder = TreeFinder(self._workspace, self._held.folder, bounds.inner)
+        self._finder = TreeFinder(
+            self._workspace,
+            self._held.folder,
+            bounds.inner,
+            lambda folder: not is_made_again(self._workspace, folder),
+        )
         self._excluded = tuple(folder.resolve() for folder in excluded)
         self._report = report
         self._told: set[str] = set()
@@ -169,7 +174,7 @@ class CommandWatch:
             return None
         dirty, inside = self._ours(found.dirty), self._ours(found.dirty_inside)
         hidden = self._ours(found.hidden)
-        private = ignored_files(self._workspace, found.ignored, self._inside())
+        private = ignored_files(self._workspace, found.ignored - found.inner, self._inside())
         holding = self._held.hold([*dirty, *hidden, *private.alone], [*inside, *private.within])
         gone = tuple(key for key in (*dirty, *inside) if key not in holding.signatures)
         left_out = frozenset(hidden) - holding.signatures.keys() - set(gone)
@@ -247,7 +252,7 @@ class CommandWatch:
         inside = {prefix for prefix in before.inner if prefix.startswith(tree.prefix)} - {tree.prefix}
         untracked = [entry.key for entry in found.entries if entry.untracked]
         new = [key for key in untracked if not is_below(key, inside)]
-        changed |= dict.fromkeys(self._new(before, new), ABSENT)
+        changed |= dict.fromkeys(self._new(before, new, tree.prefix), ABSENT)
         self._tell_of_new_repositories(before, found.nested)
         for key, mode in before.modes.items():
             if key not in changed and key not in held and _mode(self._workspace, key) not in (mode, None):
@@ -256,10 +261,11 @@ class CommandWatch:
                 changed[key] = FileState(present.kind, present.content, mode)
         return changed
 
-    def _new(self, before: Before, keys: Iterable[str]) -> list[str]:
-        """Files that were not there before. One that was ignored may have been."""
+    def _new(self, before: Before, keys: Iterable[str], prefix: str = "") -> list[str]:
+        """Files that were not there before. One that the repository at `prefix` ignored may have been."""
+        ignored = {key for key in before.ignored if key.startswith(prefix)} - {prefix}
         known = {*before.holding.signatures, *before.modes, *before.gone}
-        new = [key for key in self._ours(keys) if key not in known and not is_below(key, before.ignored)]
+        new = [key for key in self._ours(keys) if key not in known and not is_below(key, ignored)]
         # Pipes and sockets hold nothing, and belong to programs that may still be running.
         new += [key for key in before.private.made(self._workspace) if key not in known]
         return [key for key in new if _is_file_or_link(signature_of(self._workspace / key))]

@@ -58,7 +58,7 @@ def ignored_files(workspace: Path, ignored: Iterable[str], excluded: Iterable[st
     found: dict[str, frozenset[str]] = {}
     room = MOST_IN_FOLDERS
     for folder in keys:
-        if not folder.endswith("/") or _is_folder_made_again(workspace, folder):
+        if not folder.endswith("/") or is_made_again(workspace, folder):
             continue
         names = walked(workspace, folder, room)
         if names is not None:
@@ -79,7 +79,8 @@ def _is_made_again(key: str) -> bool:
     return _FILE_MADE_AGAIN.fullmatch(key.rpartition("/")[2].lower()) is not None
 
 
-def _is_folder_made_again(workspace: Path, folder: str) -> bool:
+def is_made_again(workspace: Path, folder: str) -> bool:
+    """Whether an ignored folder holds what is built, installed or fetched."""
     parts = folder.rstrip("/").split("/")
     if not SKIPPED_FOLDERS.isdisjoint(parts) or any(
         _FOLDER_MADE_AGAIN.fullmatch(part.lower()) for part in parts

@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from agent.repo.work_tree import (
@@ -23,6 +24,7 @@ from agent.repo.work_tree import (
 )
 
 Report = Callable[[str], object]
+_MOST_LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,20 @@ class TreeFinder:
         workspace: resolved.
         indexes: a folder for copies of their indexes, the workspace's own being named `index`.
         most: so many inner repositories are looked at.
+        is_worth: whether those in an ignored folder are, given its name with a `/`.
     """
 
-    def __init__(self, workspace: Path, indexes: Path, most: int = 0) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        indexes: Path,
+        most: int = 0,
+        is_worth: Callable[[str], bool] = lambda folder: False,
+    ) -> None:
         self._workspace = workspace
         self._indexes = indexes
         self._most = most
+        self._is_worth = is_worth
         self._finders: dict[str, PlaceFinder] = {}
 
     def own(self) -> TreePlace | None:
@@ -128,7 +138,7 @@ class TreeFinder:
             return found
         whole = TreesLook((own,))
         whole.add(own, found, tracked)
-        waiting = deque(_inner_folders(found, tracked))
+        waiting = deque(self._inner_folders(found, tracked))
         seen: set[str] = set()
         while waiting:
             prefix = waiting.popleft()
@@ -176,7 +186,22 @@ class TreeFinder:
         whole.add(tree, found, tracked)
         if (self._workspace / prefix / ".git").is_file():
             whole.dirty_inside.append(f"{prefix}.git")  # a file that says where git's folder is
-        return _inner_folders(found, tracked)
+        return self._inner_folders(found, tracked)
+
+    def _inner_folders(self, found: TreeLook, tracked: TrackedFiles) -> list[str]:
+        """The folders of repositories inside of one: submodules, and what it ignores or does not know."""
+        ignored = [key for key in sorted(found.ignored) if key.endswith("/") and self._is_worth(key)]
+        in_ignored = [name for folder in ignored for name in (folder, *self._folders_in(folder))]
+        links = (f"{link}/" for link in tracked.links)
+        return [*links, *found.nested, *filter(self.is_repository, in_ignored)]
+
+    def _folders_in(self, folder: str) -> list[str]:
+        try:
+            with os.scandir(self._workspace / folder) as entries:
+                some = sorted(entry.name for entry in islice(entries, _MOST_LOOKED_AT) if entry.is_dir())
+        except OSError:
+            return []
+        return [f"{folder}{name}/" for name in some]
 
     def _inner_place(self, prefix: str) -> TreePlace | None:
         place = self._finder(prefix).find()
@@ -187,8 +212,3 @@ class TreeFinder:
         if prefix not in self._finders:
             self._finders[prefix] = PlaceFinder(self._workspace / prefix)
         return self._finders[prefix]
-
-
-def _inner_folders(found: TreeLook, tracked: TrackedFiles) -> list[str]:
-    """The folders, with a `/`, of repositories inside of one: those that it does not know, and submodules."""
-    return [*found.nested, *(f"{link}/" for link in tracked.links)]

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from agent.app.commanded import recover_held
+from agent.app.ignored import MOST_IN_FOLDERS
 from agent.core.errors import AgentError
 from agent.session.held import Bounds
 from agent.session.undo import undo
 from tests.app.commanded_rig import Session, repository, shell
 from tests.session.undo_rig import snapshot
 
-INSIDE = ("sub", "clone", "clone/deep")
+INSIDE = ("sub", "clone", "clone/deep", "repos/one")
 
 
 @pytest.fixture
@@ -22,11 +23,13 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with a submodule `sub`, a clone `clone` that it does not know, and one in that."""
+    """A repository with a submodule `sub`, a clone `clone` that it does not know, one in that, and one that
+    it ignores."""
     folder = tmp_path_factory.mktemp("made")
     workspace, other = repository(folder / "workspace"), repository(folder / "other")
     shell(workspace, f"git -c protocol.file.allow=always submodule add -q {other} sub; git commit -qm sub")
     shell(workspace, f"git clone -q {other} clone; git clone -q {other} clone/deep")
+    shell(workspace, f"git clone -q {other} repos/one; echo repos/ >> .git/info/exclude")
     for name in INSIDE:
         (workspace / name / "dirty.txt").write_bytes(b"mine\0\xff")
         (workspace / name / "new.txt").write_bytes(b"untracked")
@@ -66,6 +69,17 @@ def test_what_a_command_does_inside_is_undone(workspace: Path, state: Path, comm
     assert session.told == []
     undo(state, workspace)
     assert files_in(workspace) == after
+
+
+def test_a_clone_in_an_ignored_folder_with_very_many_files_is_covered(workspace: Path, state: Path) -> None:
+    (workspace / "repos" / "many").mkdir()
+    for number in range(MOST_IN_FOLDERS + 1):
+        (workspace / "repos" / "many" / str(number)).touch()
+    before = files_in(workspace)
+    session = Session(state, workspace)
+    session.run("cd repos/one; echo x > clean.txt; rm dirty.txt .env; echo x > made.txt; rm -r src")
+    session.undo()
+    assert files_in(workspace) == before
 
 
 @pytest.mark.parametrize(
