@@ -32,6 +32,7 @@ from agent.core.events import (
     Rewound,
     SessionStarted,
     StepStarted,
+    TurnFinished,
     TurnStarted,
     to_record,
 )
@@ -130,7 +131,7 @@ class LiveSession:
         """What every event passes through: the figures, the session file, the front."""
         self.turns.observe(event)
         self.moment.observe(event)
-        if isinstance(event, TurnStarted | Rewound | CompactionFinished):
+        if isinstance(event, TurnStarted | TurnFinished | Rewound | CompactionFinished):
             self.log.observe(event)
         if isinstance(event, StepStarted | Rewound | CompactionStarted):
             self.slot_tokens = 0

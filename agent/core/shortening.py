@@ -71,7 +71,7 @@ class Shortening:
                 notes, facts = cut(notes, int(window * NOTES_SHARE * ratio)), facts // 2
             if attempt == 4:
                 tail, notes = summing.tail_as_text(tail, notes, int(window * _TAIL_SHARE * ratio))
-            shown = [one.text for one in (*said, *tail) if isinstance(one, UserMessage)]
+            shown = [text for one in (*said, *tail) for text in summing.said_in(one)]
             told = self.log.facts(first_is_kept=whole, characters=facts, shown=shown)
             summary = summing.summary_text(told, notes, "" if tail else cue)
             told_tokens = fixed + trimming.tokens_of([*said, UserMessage(summary)], ratio)

@@ -36,6 +36,13 @@ def tail_starts(messages: Sequence[Message], turn_start: int | None) -> list[int
     return [*([unread] if unread else []), *([begun] if said and begun > unread else [])]
 
 
+def said_in(message: Message) -> list[str]:
+    """What a person or the model says in a message, also in the call that closes a turn."""
+    if isinstance(message, AssistantMessage):
+        return [message.text, *(str(call.arguments.get("answer", "")) for call in message.tool_calls)]
+    return [message.text] if isinstance(message, UserMessage) else []
+
+
 def tail_from(messages: Sequence[Message], start: int) -> list[Message]:
     """The messages from `start` on; thoughts only of the last reply, which templates may want."""
     tail = list(messages[start:])

@@ -15,6 +15,7 @@ from agent.core.events import (
     Rewound,
     ToolFinished,
     ToolStarted,
+    TurnFinished,
     TurnStarted,
     UserMessageAdded,
 )
@@ -28,6 +29,7 @@ NOTES = "Notes:"
 _LEAST_CHARACTERS = 400
 _PROMPTS_SHARE = 0.5
 _SHORTEST_PROMPT = 120
+_ANSWERS, _ANSWER_CHARACTERS = 3, 300
 _MOST_FILES = 30
 _MOST_COMMANDS = 4
 _COMMAND_CHARACTERS = 160
@@ -46,6 +48,7 @@ class _TurnRecord:
     read: dict[str, None] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    answer: str = ""
 
 
 class WorkLog:
@@ -80,6 +83,8 @@ class WorkLog:
                 self._ended(event)
             case CheckFinished():
                 self._check = event
+            case TurnFinished():
+                self._turn.answer = " ".join(event.answer.split())
             case Rewound():
                 self._go_back(event)
             case CompactionFinished() if event.summary:
@@ -92,7 +97,7 @@ class WorkLog:
         """All of it as text for the model, in at most about so many characters.
 
         `first_is_kept` says that the first message stays in the conversation; `shown` are the messages of the
-        person's that stay. What they hold is not told again.
+        person's and of the model's that stay. What they hold is not told again.
         """
         said = [text for turn in self._turns for text in turn.said if text]
         if first_is_kept:
@@ -101,6 +106,7 @@ class WorkLog:
         room = max(_LEAST_CHARACTERS, characters)
         blocks = [
             _prompts(said, int(room * _PROMPTS_SHARE), first_is_kept),
+            self._answers(shown),
             _listed("Files changed", self._changes()),
             _listed("Files read", self._only_read()),
             self._check_text(),
@@ -141,6 +147,14 @@ class WorkLog:
     def _forget(self, first: int) -> None:
         """Empties the turns from that place on, which were taken back; they keep their numbers."""
         self._turns[first:] = [_TurnRecord() for _ in self._turns[first:]]
+
+    def _answers(self, shown: Sequence[str]) -> str:
+        """What the model said itself at the end of its last turns: a small one forgets that in its notes."""
+        stay = [" ".join(text.split()) for text in shown]
+        answers = [turn.answer for turn in self._turns if turn.answer]
+        told = [one for one in answers if not any(one in text for text in stay)][-_ANSWERS:]
+        lines = [f"- {cut(one, _ANSWER_CHARACTERS)}" for one in told]
+        return "\n".join(["What you answered:", *lines]) if lines else ""
 
     def _changes(self) -> list[str]:
         all_changes: dict[str, dict[str, int]] = {}

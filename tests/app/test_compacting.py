@@ -37,7 +37,8 @@ async def test_the_model_sums_up_on_the_prompt_that_the_server_has(scripted_serv
     assert after[0] == last[0]
     assert after[1]["content"].startswith(last[1]["content"])
     assert "\n(Our earlier conversation, summed up:)\n" in after[1]["content"]
-    assert "word for word:\n- second\nNotes:\nWe counted.\n\nthird" in after[1]["content"]
+    assert "word for word:\n- second\nWhat you answered:\n- One.\n- word word" in after[1]["content"]
+    assert "\nNotes:\nWe counted.\n\nthird" in after[1]["content"]
     assert [one["content"] for one in after[-2:]] == ["Three.", "fourth"]
     assert server.chats[4].cached_tokens >= 0.9 * server.chats[0].prompt_tokens
     assert [event.cause for event in talk.of("prefix_broken")] == ["compaction"]
@@ -202,7 +203,8 @@ async def test_a_turn_that_fills_the_context_goes_on_from_a_summary(scripted_ser
         [finished] = talk.of(FINISHED)
         assert (end.reason, end.answer, started.automatic) == ("done", "All read.", True)
         assert finished.after <= 0.7 * finished.before
-        assert "- second: read all pages\nFiles read: page0.txt" in finished.summary
+        known = "- second: read all pages\nWhat you answered:\n- Hello.\nFiles read: page0.txt"
+        assert known in finished.summary
         assert finished.after in [event.used for event in talk.of("context_status")]
         assert [event.cause for event in talk.of("prefix_broken")] == ["compaction"]
         assert end.stats.decoded_tokens > finished.stats.decoded_tokens > 0

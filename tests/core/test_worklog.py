@@ -1,6 +1,7 @@
 """What is told of a session in place of its messages, where names come from strangers."""
 
-from agent.core.events import ToolFinished, ToolStarted, TurnStarted
+from agent.core.events import ToolFinished, ToolStarted, TurnFinished, TurnStarted
+from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
 from agent.core.worklog import WorkLog
 
@@ -39,3 +40,16 @@ def test_what_a_person_did_beside_the_work_is_no_failure_of_it():
     log.observe(ToolStarted(call_id=OWN, tool="shell", arguments={"command": "cat .env"}))
     log.observe(ToolFinished(call_id=OWN, tool="shell", outcome="ok", text="exit code 0", seconds=0.0))
     assert log.facts(first_is_kept=True, characters=2000) == ""
+
+
+def test_what_the_model_answered_last_is_told_unless_it_stays():
+    log = WorkLog()
+    for answer in ("One.", "Two:\n\nNotes:\n400 ms.", "Three.", "", "Four. " * 90, "Five."):
+        log.observe(TurnStarted(attempt=1))
+        log.observe(TurnFinished(reason="done", answer=answer, detail="", steps=1, stats=StepStats()))
+    facts = log.facts(first_is_kept=True, characters=2000, shown=["I say: Five."])
+    heading, two, three, four, mark, rest = facts.splitlines()
+    assert (heading, two, three) == ("What you answered:", "- Two: Notes: 400 ms.", "- Three.")
+    assert four.startswith("- Four. Four.")
+    assert "left out" in mark
+    assert rest.endswith("Four.")
