@@ -1,4 +1,4 @@
-"""After a compaction a small model still knows what was asked for, decided and changed, and what fails.
+"""After a compaction a small model knows what was asked for, decided and changed, what fails and is open.
 
 What the record says of it is in the summary each time. What the model says in its own words is its ability,
 so one of three compactions has to do.
@@ -24,6 +24,7 @@ from agent.core.events import (
 from agent.core.limits import StepLimit
 from agent.core.loop import run_turn
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agent.core.stats import StepStats
 from agent.core.tool import FileDiff
 from agent.core.turn import Conversation, TurnServices
 from agent.core.worklog import WorkLog
@@ -38,14 +39,18 @@ pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(900)]
 
 WINDOW = 4_096
 TEMPERATURES = (0.0, 0.3, 0.6)
-EXPECTED = ("src/retry.py", "250", "test_gives_up", "password")
+EXPECTED = ("src/retry.py", "250", "test_gives_up", "password", "limits.md")
 PROTOCOL = ConstrainedProtocol([tool for tool in built_in_tools() if tool.name in ("read", "finish")])
 ASKED = "Look at src/retry.py. How often does it try? Do not change it yet."
 LISTING = "\n".join(
     f"{number}\tSTATUS_{number} = {number * 17}  # a code of the old protocol" for number in range(1, 37)
 )
 EDIT = "Good. Now let it try 4 times, and never log the password."
-DECIDED = "I will wait 250 milliseconds between two tries, because the server allows four requests a second."
+DECIDED = (
+    "I will wait 250 milliseconds between two tries, because the server allows four requests a second. "
+    "Still open: docs/limits.md has to be written."
+)
+AGAIN = "Read src/codes.py as well."
 FAILURE = "FAILED tests/test_retry.py::test_gives_up - expected TimeoutError"
 
 
@@ -72,8 +77,16 @@ def history() -> list[Message]:
         ToolMessage("c2", "finish", "Done."),
         UserMessage(EDIT),
         bound("c3", "finish", answer=DECIDED),
-        ToolMessage("c3", "finish", FAILURE),
+        ToolMessage("c3", "finish", "Done."),
+        # The last call stays as it is, so what is asked about has to be in front of it.
+        UserMessage(AGAIN),
+        bound("c4", "read", path="src/codes.py"),
+        ToolMessage("c4", "read", "1\tOLD = True"),
     ]
+
+
+def ended(answer: str) -> TurnFinished:
+    return TurnFinished(reason="done", answer=answer, detail="", steps=1, stats=StepStats())
 
 
 def known() -> WorkLog:
@@ -83,11 +96,15 @@ def known() -> WorkLog:
         [
             TurnStarted(attempt=1, started=0.0),
             UserMessageAdded(text=ASKED),
+            ended("It tries 9 times."),
             TurnStarted(attempt=1, started=0.0),
             UserMessageAdded(text=EDIT),
             ToolStarted(call_id="c3", tool="edit", arguments={"path": "src/retry.py"}),
             ToolFinished(call_id="c3", tool="edit", outcome="ok", text="", seconds=0.1, diffs=(diff,)),
             CheckFinished(command="make test", passed=False, text=FAILURE, seconds=1.0),
+            ended(DECIDED),
+            TurnStarted(attempt=1, started=0.0),
+            UserMessageAdded(text=AGAIN),
         ]
     )
 
@@ -125,6 +142,7 @@ async def asked_after_a_compaction(
             "How many milliseconds do we wait between two tries? Call finish with the number.",
             "Which test fails? Call finish with its name.",
             "What must never be logged? Call finish with one word.",
+            "Which file has still to be written? Call finish with its path.",
         )
         answers = [await answer_to(one, conversation, model, room) for one in questions]
     finally:
@@ -132,7 +150,7 @@ async def asked_after_a_compaction(
     return done, answers
 
 
-def test_the_model_knows_what_was_asked_for_decided_and_changed(endpoint: Endpoint):
+def test_the_model_knows_what_was_asked_for_decided_and_changed_and_what_is_open(endpoint: Endpoint):
     missed: list[object] = []
     for temperature in TEMPERATURES:
         done, answers = asyncio.run(asked_after_a_compaction(endpoint, temperature))
