@@ -8,17 +8,23 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.core.errors import AgentError
-from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, SAFE_CONFIG
+from agent.core.quiet_git import FOREIGN_VARIABLES, QUIET_VARIABLES, SAFE_CONFIG, find_git
 from agent.core.waiting_pipes import nobody_waits_for_pipes
-from agent.repo.git_process import Answer, ask, config_variables
+from agent.repo.git_process import MISSING, Answer, ask, config_variables
 from agent.repo.selection import is_folder
 from agent.repo.state import RepoState
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 _WRITE_SECONDS = 60.0
 _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_SECONDS = 0.1
+_WHICH_GIT = "GIT_PYTHON_GIT_EXECUTABLE"
+"""Where GitPython looks for the path of git, when it is imported."""
 
 
 class Plumbing:
@@ -27,8 +33,7 @@ class Plumbing:
     def __init__(
         self, state: RepoState, index: Path | None = None, *, overrides: Iterable[tuple[str, str]] = ()
     ) -> None:
-        import git
-
+        git = _gitpython()
         environment = {name: "" for name in FOREIGN_VARIABLES if name in os.environ}
         environment |= config_variables(os.environ, overrides)
         if "GIT_OBJECT_DIRECTORY" in environment:
@@ -62,6 +67,31 @@ class Plumbing:
         if code != 0:
             raise AgentError(f"git {command} failed: {Answer(code, b'', complaint).first_error}")
         return output
+
+
+def _gitpython() -> "ModuleType":
+    """GitPython with the git that all other calls use.
+
+    By itself it runs the first one on PATH when it is imported, which may lie in the present folder.
+
+    Raises:
+        AgentError: there is no git.
+    """
+    program = find_git(os.environ)
+    if program is None:
+        raise AgentError(MISSING)
+    before = os.environ.get(_WHICH_GIT)
+    os.environ[_WHICH_GIT] = program
+    try:
+        import git
+
+        if program != git.Git.GIT_PYTHON_GIT_EXECUTABLE:
+            git.refresh(program)
+    finally:
+        os.environ.pop(_WHICH_GIT)
+        if before is not None:
+            os.environ[_WHICH_GIT] = before
+    return git
 
 
 def write_trees(git: Plumbing, state: RepoState, wanted: Sequence[str]) -> tuple[str, str]:

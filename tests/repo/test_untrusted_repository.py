@@ -1,6 +1,8 @@
 """No setting of a repository that came with its files starts a program through our calls of git."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,35 @@ def test_a_command_cannot_put_a_repository_of_its_own_in_the_place_of_the_known_
     look_at_all(place, index)
     look(place, index)
     assert not ran.exists()
+
+
+WRITING_AFTER_A_PROGRAM_CAME = """
+import asyncio, os, sys
+from pathlib import Path
+from agent.core.errors import AgentError
+from agent.repo.git import inspect
+from agent.repo.git_write import Plumbing
+
+async def main():
+    state = await inspect(Path.cwd())
+    program = Path("git")
+    program.write_text(f"#!/bin/sh\\ntouch {sys.argv[1]}\\n", encoding="utf-8")
+    program.chmod(0o755)
+    try:
+        Plumbing(state).run("write-tree")
+    except AgentError:
+        pass
+
+asyncio.run(main())
+"""
+
+
+def test_a_program_named_git_in_the_present_folder_is_not_taken_for_git(repo: Path, tmp_path: Path):
+    marker = tmp_path / "marker"
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PATH": f".{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(root)}
+    program = (sys.executable, "-c", WRITING_AFTER_A_PROGRAM_CAME, str(marker))
+
+    subprocess.run(program, cwd=repo, env=environment, check=True)
+
+    assert not marker.exists()
