@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +313,7 @@ async def open_session(
     resume: str | None = None,
     fork: bool = False,
     serve: Callable[[LoadedSettings], Serving] = choose,
+    today: Callable[[], date] = date.today,
 ) -> InteractiveSession:
     """Opens a conversation in a folder. The server is started in the background.
 
@@ -319,6 +321,7 @@ async def open_session(
         resume: an earlier session to go on with: an id, its beginning or end, or `last`.
         fork: go on in a new session that begins as a copy of `resume`.
         serve: chooses a profile and its server; a test gives one of its own.
+        today: the date where the person is.
 
     Raises:
         UsageError: unknown profile or session, a rule that is none, a folder that cannot be recorded.
@@ -326,6 +329,7 @@ async def open_session(
     from agent.app.assembly import assemble
 
     live = await assemble(workspace, loaded=loaded, resume=resume, fork=fork, serve=serve)
+    live.today = today
     live.glance.refresh()
     live.keeper.start()
     return InteractiveSession(live)

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 from agent.app.approvals import PersonGate
@@ -92,7 +93,7 @@ class LiveSession:
     `began` wakes who waits for a turn to begin. `slot_tokens` are those that the server's slot holds where a
     question beside the work stands behind the conversation, else 0. `is_left_off` says that the server may
     still be at a request outside of turns that was interrupted. `is_planning` says that the model was asked
-    for a plan, and for nothing else since.
+    for a plan, and for nothing else since. `today` is the date where the person is.
     """
 
     workspace: Path
@@ -124,6 +125,7 @@ class LiveSession:
     speed: SpeedGuard | None = None
     reuse: ReuseWatch = field(default_factory=ReuseWatch)
     moment: Moment = field(default_factory=Moment)
+    today: Callable[[], date] = date.today
     _remarked: set[str] = field(default_factory=set)
     _head: PromptHead | None = None
 

@@ -1,6 +1,7 @@
 """Files that a person names with `@` in what they type."""
 
 import asyncio
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -167,12 +168,12 @@ async def test_steering_mentions_files_too(scripted_server: StartServer, repo: P
 async def test_the_first_message_says_where_the_model_is(scripted_server: StartServer, repo: Path):
     await (await asyncio.create_subprocess_exec("git", "init", "-qb", "main", str(repo))).wait()
     server = scripted_server("Hello.", "Yes.")
-    async with talking(repo, server) as talk:
+    async with talking(repo, server, today=lambda: date(2026, 2, 28)) as talk:
         await talk.turn("Hi")
         await talk.turn("Are you there?")
     expected = (
         "You are in the folder work, on the git branch main. "
-        "Its files: .env, .gitignore, my notes.txt, src/a.py, src/b.py\n\nHi"
+        "Its files: .env, .gitignore, my notes.txt, src/a.py, src/b.py\n\nToday is 2026-02-28.\n\nHi"
     )
     assert messages_of(server)[0][1]["content"] == expected
     assert talk.of("user_message")[0].text == "Hi"
@@ -209,13 +210,31 @@ async def test_branch_that_is_another_one_now_is_told_once_with_the_newest_messa
     assert extends(*messages_of(server)[-2:])
 
 
+async def test_date_is_told_again_on_another_day(scripted_server: StartServer, repo: Path):
+    server = scripted_server(Step(text="Yes.", times=0))
+    async with talking(repo, server, today=lambda: date(2026, 2, 28)) as talk:
+        await talk.turn("Hi")
+        await talk.turn("Are you there?")
+    async with talking(repo, server, resume="last", today=lambda: date(2026, 3, 1)) as talk:
+        await talk.turn("And now?")
+        await talk.turn("Good")
+    assert [one["content"] for one in messages_of(server)[-1] if one["role"] == "user"][1:] == [
+        "Are you there?",
+        "Today is 2026-03-01.\n\nAnd now?",
+        "Good",
+    ]
+    assert extends(*messages_of(server)[-2:])
+
+
 async def test_of_many_files_only_the_top_is_listed(scripted_server: StartServer, repo: Path):
     for number in range(80):
         (repo / "src" / f"m{number}.py").touch()
     server = scripted_server("Hello.")
-    async with talking(repo, server) as talk:
+    async with talking(repo, server, today=lambda: date(2026, 2, 28)) as talk:
         await talk.turn("Hi")
-    assert told(server) == "You are in the folder work. In it: my notes.txt, src/\n\nHi"
+    assert (
+        told(server) == "You are in the folder work. In it: my notes.txt, src/\n\nToday is 2026-02-28.\n\nHi"
+    )
 
 
 async def test_an_empty_file_and_a_file_that_is_no_text_are_said_to_be_so(

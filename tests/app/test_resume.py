@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -172,12 +173,12 @@ async def test_a_run_that_nobody_watched_can_be_talked_about(
         ):
             store.append(to_record(event))
     server = scripted_server("It was easy.")
-    async with talking(work, server, resume=store.id) as talk:
+    async with talking(work, server, resume=store.id, today=lambda: date(2026, 2, 28)) as talk:
         assert (await talk.turn("How was it?")).answer == "It was easy."
     assert [one["content"] for one in messages_of(server)[0][1:]] == [
         "Do it",
         "I look.",
         "Result of read:\n```\none\n```",
         "Done.",
-        "How was it?",
+        "Today is 2026-02-28.\n\nHow was it?",
     ]
