@@ -57,6 +57,7 @@ STOP_REASONS: dict[TurnReason, StopReason] = {
     "context_full": "max_tokens",
     "attempt_limit": "max_turn_requests",
     "step_limit": "max_turn_requests",
+    "tool_call_limit": "max_turn_requests",
     "time_limit": "max_turn_requests",
 }
 """How a turn ended, in the words of the protocol; what is not here is `end_turn`."""

@@ -16,6 +16,7 @@ from agent.config.model import Settings
 from agent.core.cancel import closing
 from agent.core.executor import Gate, ToolExecutor
 from agent.core.limits import (
+    CallLimit,
     Guard,
     RepetitionGuard,
     SharedLimits,
@@ -41,6 +42,7 @@ MOST_STEPS = 20
 _TO_READ = ("read", "search", "glob", "outline", "skill")
 _TO_CHANGE = ("edit", "multi_edit", "apply_patch", "write", "shell")
 _NO_STEPS = "There are not enough steps left for a sub-agent. Do it yourself."
+_NO_CALLS = "There are not enough tool calls left for a sub-agent. Do it yourself."
 _PLAN = "Nothing may be changed now (plan mode), so a sub-agent cannot edit either. Leave out edit."
 
 
@@ -93,6 +95,9 @@ class Delegator:
         steps = min(MOST_STEPS, self.limits.share_of_steps())
         if steps < 1:
             return ToolResult(_NO_STEPS, is_error=True)
+        calls = self.limits.calls.share()
+        if calls is None:
+            return ToolResult(_NO_CALLS, is_error=True)
         tools = self._tools(edit=edit)
         protocol = protocol_named(self.model.protocol.name, tools)
         slot = await self.model.slot_beside()
@@ -102,7 +107,7 @@ class Delegator:
         done = Delegated(emit=emit)
         transcript = SideRecord(self.context.spill_folder.parent, self.secrets)
         try:
-            services = self._services(model, tools, steps, conversation)
+            services = self._services(model, tools, steps, calls, conversation)
             async with closing(run_turn(conversation, prompt, services)) as events:
                 async for event in events:
                     done.observe(event)
@@ -118,7 +123,12 @@ class Delegator:
         return [tool for tool in self.tools if tool.name in names or tool.access == "finish"]
 
     def _services(
-        self, model: ChatModel, tools: Sequence[Tool], steps: int, conversation: Conversation
+        self,
+        model: ChatModel,
+        tools: Sequence[Tool],
+        steps: int,
+        calls: CallLimit,
+        conversation: Conversation,
     ) -> TurnServices:
         workspace = self.context.workspace
         context = replace(
@@ -130,6 +140,7 @@ class Delegator:
         compactor = compactor_for(model, self.settings, self.reply_tokens)
         guards: list[Guard] = [
             StepLimit(steps),
+            calls,
             TokenLimit(self.limits.share_of_tokens() or 0),
             *room_guards(model, self.reply_tokens, compactor),
             RepetitionGuard(),

@@ -21,7 +21,7 @@ from agent.core.errors import AgentError
 from agent.core.events import Event, Notice, ServerState
 from agent.core.executor import ToolExecutor
 from agent.core.inbox import Inbox
-from agent.core.limits import RepetitionGuard, SharedLimits, StepLimit, TokenLimit
+from agent.core.limits import CallLimit, RepetitionGuard, SharedLimits, StepLimit, TokenLimit
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolCall
 from agent.core.tool import Tool
 from agent.core.turn import TurnServices
@@ -85,7 +85,9 @@ class Engine:
         settings = self.serving.loaded.settings
         tokens = self.reply_tokens
         compactor = compactor_for(self.model, settings, tokens, log)
-        shared = SharedLimits(settings.limits.max_steps, settings.limits.max_tokens)
+        limits = settings.limits
+        calls = CallLimit(limits.tool_calls)
+        shared = SharedLimits(limits.max_steps, limits.max_tokens, calls=calls)
         executor = ToolExecutor(
             tools,
             gate=extensions.guarded(gate),
@@ -97,8 +99,9 @@ class Engine:
             result_limit=lambda: result_limit(self.model, tokens, compactor),
         )
         guards = [
-            StepLimit(settings.limits.max_steps),
-            TokenLimit(settings.limits.max_tokens),
+            StepLimit(limits.max_steps),
+            calls,
+            TokenLimit(limits.max_tokens),
             *room_guards(self.model, tokens, compactor),
             RepetitionGuard(),
             shared,

@@ -31,6 +31,7 @@ class RunRequest:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     max_steps: int | None = None
+    max_tool_calls: int | None = None
     max_seconds: float | None = None
     resume: str | None = None
     fork: bool = False
@@ -65,6 +66,9 @@ def resolve_task(request: RunRequest) -> Task:
     if request.max_steps is not None and request.max_steps < 1:
         hint = "leave it out to use the setting limits.max_steps"
         raise UsageError(f"--max-steps has to be at least 1, not {request.max_steps}", hint)
+    if request.max_tool_calls is not None and request.max_tool_calls < 1:
+        hint = "leave it out to use the setting limits.tool_calls"
+        raise UsageError(f"--max-tool-calls has to be at least 1, not {request.max_tool_calls}", hint)
     if request.max_seconds is not None and not 0 < request.max_seconds < math.inf:
         hint = "leave it out to use the setting limits.max_seconds"
         raise UsageError(f"--max-seconds has to be above 0, not {request.max_seconds:g}", hint)
@@ -77,6 +81,7 @@ def resolve_task(request: RunRequest) -> Task:
         allow=task.allow + request.allow,
         deny=task.deny + request.deny,
         max_steps=request.max_steps or task.max_steps,
+        max_tool_calls=request.max_tool_calls or task.max_tool_calls,
         max_seconds=request.max_seconds or task.max_seconds,
     )
 

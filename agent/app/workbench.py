@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from agent.core.executor import GateDecision, ToolExecutor
 from agent.core.guide import SmallModelGuide, Surroundings
 from agent.core.limits import (
     AttemptLimit,
+    CallLimit,
     Guard,
     RepetitionGuard,
     SharedLimits,
@@ -133,6 +134,10 @@ class Workbench:
     goes_on: bool = False
     log: WorkLog | None = None
     secrets: tuple[str, ...] = ()
+    calls: CallLimit = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.calls = CallLimit(self.task.max_tool_calls or self.settings.limits.tool_calls)
 
     @property
     def count(self) -> int:
@@ -201,7 +206,11 @@ class Workbench:
         limits = self.settings.limits
         most_steps = self.task.max_steps or limits.max_steps
         return SharedLimits(
-            most_steps, limits.max_tokens, steps_before=steps, tokens_before=spent.decoded_tokens
+            most_steps,
+            limits.max_tokens,
+            calls=self.calls,
+            steps_before=steps,
+            tokens_before=spent.decoded_tokens,
         )
 
     def _guards(
@@ -210,6 +219,7 @@ class Workbench:
         limits = self.settings.limits
         guards: list[Guard] = [
             StepLimit(self.task.max_steps or limits.max_steps, steps),
+            self.calls,
             self.deadline,
             TokenLimit(limits.max_tokens, spent.decoded_tokens),
             RepetitionGuard(),

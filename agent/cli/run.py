@@ -21,6 +21,7 @@ TASK is a Markdown file, or - for standard input. Optional front matter:
   allow: [shell(make *)]     # permission rules, also: deny
   protect: [golden/**]       # files that must not be changed; default with a check: the existing tests
   max_steps: 30
+  max_tool_calls: 60
   max_seconds: 600
   ---
 """
@@ -66,6 +67,12 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deny", help="forbid, for example 'write(docs/**)'", **rule)
     parser.add_argument(
         "--max-steps", metavar="N", type=int, help="most requests to the model (default: limits.max_steps)"
+    )
+    parser.add_argument(
+        "--max-tool-calls",
+        metavar="N",
+        type=int,
+        help="most tool calls, sub-agents' included (default: limits.tool_calls)",
     )
     parser.add_argument(
         "--max-seconds",
@@ -175,6 +182,7 @@ def request_of(arguments: argparse.Namespace) -> "RunRequest":
         allow=tuple(arguments.allow),
         deny=tuple(arguments.deny),
         max_steps=arguments.max_steps,
+        max_tool_calls=arguments.max_tool_calls,
         max_seconds=arguments.max_seconds,
         resume=arguments.resume,
         fork=arguments.fork,

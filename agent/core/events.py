@@ -19,6 +19,7 @@ TurnReason = Literal[
     "gave_up",  # the model produced no usable answer or went in circles
     "attempt_limit",  # the steps of one attempt are used up, others may follow
     "step_limit",
+    "tool_call_limit",
     "time_limit",
     "token_limit",
     "context_full",

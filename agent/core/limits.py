@@ -124,13 +124,60 @@ class TokenLimit:
         return Stop("token_limit", f"the limit of {self._max_tokens} generated tokens is reached")
 
 
+class CallLimit:
+    """Bounds the tool calls that the model makes in a run, whatever becomes of them; 0 means no limit.
+
+    Counts from its creation, over all attempts of a run, and what a `share` of it counts. Besides ending a
+    turn between two steps, it makes the turn loop leave out the calls that remain in a reply.
+    """
+
+    def __init__(self, max_calls: int, whole: "CallLimit | None" = None) -> None:
+        self._max_calls = max_calls
+        self._whole = whole
+        self._used = 0
+
+    def count(self) -> None:
+        """Notes one call that is made."""
+        self._used += 1
+        if self._whole is not None:
+            self._whole.count()
+
+    @property
+    def remaining(self) -> int | None:
+        """Calls left, `None` without a limit."""
+        return max(0, self._max_calls - self._used) if self._max_calls > 0 else None
+
+    def share(self) -> "CallLimit | None":
+        """Half of what is left for a sub-agent, whose calls count here too; None where that is no call."""
+        remaining = self.remaining
+        if remaining is None:
+            return CallLimit(0)
+        return CallLimit(remaining // 2, self) if remaining > 1 else None
+
+    def check(self, state: TurnState) -> Stop | None:
+        return self.stop() if self.remaining == 0 else None
+
+    def stop(self) -> Stop:
+        return Stop("tool_call_limit", f"the limit of {self._max_calls} tool calls is reached")
+
+
 class SharedLimits:
     """Lets sub-agents count against the steps and tokens of the turn that they work for; 0 means no limit.
 
-    Stands among the guards of that turn, beside its own limits. A sub-agent gets half of what is left.
+    Stands among the guards of that turn, beside its own limits, of which `calls` is the one of tool calls.
+    A sub-agent gets half of what is left.
     """
 
-    def __init__(self, max_steps: int, max_tokens: int, *, steps_before: int = 0, tokens_before: int = 0):
+    def __init__(
+        self,
+        max_steps: int,
+        max_tokens: int,
+        *,
+        calls: CallLimit | None = None,
+        steps_before: int = 0,
+        tokens_before: int = 0,
+    ):
+        self.calls = calls or CallLimit(0)
         self._max_steps = max_steps
         self._max_tokens = max_tokens
         self._steps_before = steps_before

@@ -20,7 +20,7 @@ from agent.core.events import (
 )
 from agent.core.guide import Offer
 from agent.core.inbox import Said
-from agent.core.limits import TimeLimit, TurnState
+from agent.core.limits import CallLimit, TimeLimit, TurnState
 from agent.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, broken_off
 from agent.core.model import ModelItem, Reply
 from agent.core.stats import total
@@ -81,6 +81,7 @@ class _Turn:
         self._services = services
         self._halt = halt
         self._deadline = deadline
+        self._calls = next((one for one in services.guards if isinstance(one, CallLimit)), CallLimit(0))
         self._state = TurnState()
         self._bad_replies = 0
         self._failed_finishes = 0
@@ -256,11 +257,15 @@ class _Turn:
         others = [call for call in message.tool_calls if call.name != FINISH_TOOL]
         to_run = _without_repeats(others)
         self._pictures.clear()
-        for call in others:
+        for place, call in enumerate(others):
             if call not in to_run:
                 self._answer_calls([call], REPEATED_CALL)
                 continue
-            last = not finishes and call is to_run[-1]
+            if self._calls.remaining == 0:  # an answer that counts on calls that were not run is none
+                left_out, finishes = [*others[place:], *finishes], []
+                self._answer_calls(left_out, f"Not run: {self._calls.stop().detail}.")
+                break
+            last = not finishes if call is to_run[-1] else self._calls.remaining == 1
             async with closing(self._run(call, verify=last)) as events:
                 async for event in events:
                     yield event
@@ -275,6 +280,7 @@ class _Turn:
 
     async def _run(self, call: ToolCall, *, verify: bool) -> AsyncIterator[Event]:
         """Runs a call. The verdict on a change rides in the last result that the model reads next."""
+        self._calls.count()
         result: ToolMessage | None = None
         async with closing(self._services.executor.execute(call, self._halt)) as items:
             async for item in items:

@@ -12,6 +12,7 @@ _EXIT_CODES: Mapping[TurnReason, ExitCode] = {
     "gave_up": ExitCode.NOT_SOLVED,
     "attempt_limit": ExitCode.LIMIT,
     "step_limit": ExitCode.LIMIT,
+    "tool_call_limit": ExitCode.LIMIT,
     "time_limit": ExitCode.LIMIT,
     "token_limit": ExitCode.LIMIT,
     "context_full": ExitCode.LIMIT,

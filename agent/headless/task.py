@@ -27,6 +27,7 @@ class Task:
     deny: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
     max_steps: int | None = None
+    max_tool_calls: int | None = None
     max_seconds: float | None = None
 
 
@@ -105,6 +106,7 @@ def _checked(matter: dict[str, Any], source: str) -> dict[str, Any]:
         "deny": _texts,
         "protect": _texts,
         "max_steps": _positive_integer,
+        "max_tool_calls": _positive_integer,
         "max_seconds": _positive_number,
     }
     values: dict[str, Any] = {}

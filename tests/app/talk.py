@@ -18,7 +18,7 @@ from agent.server.profile import Profile
 from tests.fakes.scripted_server import ScriptedServer
 
 PATIENCE_SECONDS = 60
-_SETTINGS = ("mode", "allow", "ask", "deny", "hooks", "after_edit", "reply_tokens", "subagents")
+_SETTINGS = ("mode", "allow", "ask", "deny", "hooks", "after_edit", "reply_tokens", "subagents", "tool_calls")
 
 
 @dataclass(slots=True)
@@ -60,12 +60,13 @@ def settings_with(
     hooks: Mapping[str, Any] | None = None,
     after_edit: Sequence[Any] = (),
     subagents: str = "auto",
+    tool_calls: int = 0,
     **permissions: Any,
 ) -> LoadedSettings:
     """Default settings, with other values in `permissions` and `hooks`."""
     settings = default_settings(Path("/nowhere"))
     section = settings.permissions.model_copy(update=permissions)
-    limits = settings.limits.model_copy(update={"reply_tokens": reply_tokens})
+    limits = settings.limits.model_copy(update={"reply_tokens": reply_tokens, "tool_calls": tool_calls})
     origins = {info.key: Origin("default") for info in all_settings()}
     others = {
         "permissions": section,

@@ -171,6 +171,24 @@ async def test_sub_agent_that_never_ends_is_stopped_at_its_share_of_the_steps(
     assert "stopped before it was done: the limit of 19 steps" in result_of(talk).text
 
 
+async def test_tool_calls_of_the_sub_agent_count_for_the_turn(scripted_server: StartServer, work: Path):
+    looks = [call("glob", pattern=f"*.{number}") for number in range(4)]
+    server = scripted_server(TASK, *looks, "Enough.")
+    async with talking(work, server, subagents="on", tool_calls=5) as talk:
+        finished = await talk.turn("Go")
+    assert "stopped before it was done: the limit of 2 tool calls" in result_of(talk).text
+    assert (finished.reason, finished.detail) == ("tool_call_limit", "the limit of 5 tool calls is reached")
+    assert len(server.chats) == 5
+
+
+async def test_last_tool_call_is_not_given_to_a_sub_agent(scripted_server: StartServer, work: Path):
+    server = scripted_server(TASK, "Enough.")
+    async with talking(work, server, subagents="on", tool_calls=2) as talk:
+        finished = await talk.turn("Go")
+    assert "not enough tool calls left" in result_of(talk).text
+    assert finished.answer == "Enough."
+
+
 async def test_cancel_ends_the_sub_agent_with_the_turn(scripted_server: StartServer, work: Path):
     server = scripted_server(TASK, {"fault": "endless", "text": "word "})
     async with talking(work, server, subagents="on") as talk:

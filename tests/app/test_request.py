@@ -12,6 +12,7 @@ profile: mine
 check: make
 allow: [shell(ls *)]
 max_steps: 3
+max_tool_calls: 7
 max_seconds: 60
 ---
 Do it
@@ -28,6 +29,7 @@ def task_file(tmp_path: Path) -> str:
 def test_front_matter_holds_where_no_flag_is_given(task_file: str):
     task = resolve_task(RunRequest(task=task_file, prompt=None))
     assert (task.profile, task.check, task.max_steps, task.max_seconds) == ("mine", "make", 3, 60)
+    assert task.max_tool_calls == 7
 
 
 def test_flags_replace_the_front_matter_and_rules_add_up(task_file: str):
@@ -38,10 +40,12 @@ def test_flags_replace_the_front_matter_and_rules_add_up(task_file: str):
         check="make all",
         allow=("shell(cat *)",),
         max_steps=5,
+        max_tool_calls=9,
         max_seconds=1.5,
     )
     task = resolve_task(request)
     assert (task.profile, task.check, task.max_steps, task.max_seconds) == ("other", "make all", 5, 1.5)
+    assert task.max_tool_calls == 9
     assert task.allow == ("shell(ls *)", "shell(cat *)")
 
 
@@ -49,6 +53,13 @@ def test_flags_replace_the_front_matter_and_rules_add_up(task_file: str):
 def test_refuses_a_limit_that_allows_no_step(steps: int):
     with pytest.raises(UsageError, match="at least 1"):
         resolve_task(RunRequest(task=None, prompt="x", max_steps=steps))
+
+
+@pytest.mark.parametrize("calls", [0, -1])
+def test_refuses_a_limit_that_allows_no_tool_call(calls: int):
+    with pytest.raises(UsageError, match="--max-tool-calls has to be at least 1") as raised:
+        resolve_task(RunRequest(task=None, prompt="x", max_tool_calls=calls))
+    assert "limits.tool_calls" in raised.value.hint
 
 
 @pytest.mark.parametrize("check", ["", "  "])

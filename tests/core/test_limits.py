@@ -9,6 +9,7 @@ import pytest
 from agent.core.events import StepFinished, ToolFinished, TurnFinished
 from agent.core.limits import (
     AttemptLimit,
+    CallLimit,
     ContextBudget,
     Guard,
     RepetitionGuard,
@@ -78,7 +79,7 @@ async def test_the_token_limit_counts_the_tokens_of_earlier_attempts():
     assert (await end_of(TokenLimit(100, used_before=60), script=script)).steps == 1
 
 
-@pytest.mark.parametrize("limit", [TokenLimit(0), TimeLimit(0), ContextBudget(lambda: 0, 100)])
+@pytest.mark.parametrize("limit", [TokenLimit(0), TimeLimit(0), CallLimit(0), ContextBudget(lambda: 0, 100)])
 async def test_nothing_means_no_limit(limit: Guard):
     assert (await end_of(limit, script=different_reads(4))).reason == "done"
 

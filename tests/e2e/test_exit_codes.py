@@ -79,6 +79,24 @@ def test_3_when_the_tokens_are_used_up(place: Place, scripted_server: StartServe
     assert "token limit: the limit of 10 generated tokens is reached" in done.err
 
 
+def test_3_when_the_tool_calls_are_used_up_in_mid_reply(place: Place, scripted_server: StartServer):
+    writes = tuple(Call("write", {"path": f"{name}.txt", "content": "x\n"}) for name in "abc")
+    server = scripted_server(Step(tool_calls=writes), SAYS_DONE)
+    place.use(server.url)
+    done = place.run("run", "-p", "Make them", "--max-tool-calls", "2")
+    assert done.code == 3
+    assert "tool call limit: the limit of 2 tool calls is reached" in done.err
+    assert sorted(path.name for path in place.workspace.glob("*.txt")) == ["a.txt", "b.txt"]
+    assert len(server.chats) == 1
+
+
+def test_3_when_the_tool_calls_of_the_settings_are_used_up(place: Place, scripted_server: StartServer):
+    place.use(scripted_server(Step(tool_calls=(Call("glob", {"pattern": "*"}),), times=0)).url)
+    done = place.run("run", "-p", "Look around", environment={"AGENT_LIMITS_TOOL_CALLS": "1"})
+    assert done.code == 3
+    assert "the limit of 1 tool calls is reached" in done.err
+
+
 def test_3_when_the_context_is_full(place: Place, scripted_server: StartServer):
     place.use(scripted_server(MAKES_A_FILE, SAYS_DONE, n_ctx=1_450).url)
     done = place.run("run", "-p", "Make it")

@@ -44,6 +44,7 @@ def outcome_of(*events: Event) -> RunOutcome:
         ("gave_up", 1),
         ("attempt_limit", 3),
         ("step_limit", 3),
+        ("tool_call_limit", 3),
         ("time_limit", 3),
         ("token_limit", 3),
         ("context_full", 3),

@@ -46,6 +46,7 @@ deny:
   - shell(git push*)
 protect: tests/**
 max_steps: 30
+max_tool_calls: 60
 max_seconds: 600.5
 ---
 
@@ -61,6 +62,7 @@ It is wrong.
         deny=("shell(git push*)",),
         protect=("tests/**",),
         max_steps=30,
+        max_tool_calls=60,
         max_seconds=600.5,
     )
 
@@ -117,7 +119,10 @@ def test_front_matter_that_is_not_closed_is_said(text: str):
         ("chek: make", "did you mean 'check'?"),
         ("max_step: 3", "did you mean 'max_steps'?"),
         ("Profile: embedded", "did you mean 'profile'?"),
-        ("colour: red", "the keys are profile, check, allow, deny, protect, max_steps, max_seconds"),
+        (
+            "colour: red",
+            "the keys are profile, check, allow, deny, protect, max_steps, max_tool_calls, max_seconds",
+        ),
         ("3: red", "the keys are"),
         ("true: red", "the keys are"),
     ],
@@ -145,6 +150,7 @@ def test_an_unknown_key_is_named_with_what_was_meant(line: str, hint: str):
         ("max_steps: 2.5", "a whole number of at least 1"),
         ("max_steps: true", "a whole number of at least 1"),
         ("max_steps: '5'", "a whole number of at least 1"),
+        ("max_tool_calls: 0", "a whole number of at least 1"),
         ("max_seconds: 0", "a number above 0"),
         ("max_seconds: .nan", "a number above 0"),
         ("max_seconds: .inf", "a number above 0"),

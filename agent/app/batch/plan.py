@@ -18,7 +18,7 @@ from agent.resources import data_folder
 
 BRANCH_FOLDERS = ("agent", "agent-batch")
 _LONGEST_NAME = 40
-_FLAGS = ("profile", "check", "allow", "deny", "max_steps", "max_seconds")
+_FLAGS = ("profile", "check", "allow", "deny", "max_steps", "max_tool_calls", "max_seconds")
 
 
 async def plan_batch(request: RunRequest, sources: Sequence[str], jobs: int) -> tuple[BatchRecord, list[str]]:
