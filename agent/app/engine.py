@@ -86,7 +86,7 @@ class Engine:
         tokens = self.reply_tokens
         compactor = compactor_for(self.model, settings, tokens, log)
         limits = settings.limits
-        calls = CallLimit(limits.tool_calls)
+        calls = CallLimit(limits.max_tool_calls)
         shared = SharedLimits(limits.max_steps, limits.max_tokens, calls=calls)
         executor = ToolExecutor(
             tools,

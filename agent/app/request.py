@@ -67,7 +67,7 @@ def resolve_task(request: RunRequest) -> Task:
         hint = "leave it out to use the setting limits.max_steps"
         raise UsageError(f"--max-steps has to be at least 1, not {request.max_steps}", hint)
     if request.max_tool_calls is not None and request.max_tool_calls < 1:
-        hint = "leave it out to use the setting limits.tool_calls"
+        hint = "leave it out to use the setting limits.max_tool_calls"
         raise UsageError(f"--max-tool-calls has to be at least 1, not {request.max_tool_calls}", hint)
     if request.max_seconds is not None and not 0 < request.max_seconds < math.inf:
         hint = "leave it out to use the setting limits.max_seconds"

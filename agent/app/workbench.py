@@ -137,7 +137,7 @@ class Workbench:
     calls: CallLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        self.calls = CallLimit(self.task.max_tool_calls or self.settings.limits.tool_calls)
+        self.calls = CallLimit(self.task.max_tool_calls or self.settings.limits.max_tool_calls)
 
     @property
     def count(self) -> int:

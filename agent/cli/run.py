@@ -72,7 +72,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         "--max-tool-calls",
         metavar="N",
         type=int,
-        help="most tool calls, sub-agents' included (default: limits.tool_calls)",
+        help="most tool calls, sub-agents' included (default: limits.max_tool_calls)",
     )
     parser.add_argument(
         "--max-seconds",

@@ -56,7 +56,9 @@ class Limits(Section):
     max_steps: PositiveCount = Field(default=40, description="model requests in one run")
     max_seconds: Seconds = Field(default=0.0, description="seconds a run may take; 0 = no limit")
     max_tokens: Count = Field(default=0, description="tokens the model may write in one run; 0 = no limit")
-    tool_calls: Count = Field(default=0, description="tool calls the model may make in one run; 0 = no limit")
+    max_tool_calls: Count = Field(
+        default=0, description="tool calls the model may make in one run; 0 = no limit"
+    )
     reply_tokens: PositiveCount = Field(default=2048, description="tokens the model may write in one reply")
     check_seconds: PositiveSeconds = Field(default=300.0, description="seconds the check command may take")
     shell_seconds: PositiveSeconds = Field(default=120.0, description="seconds one shell command may take")

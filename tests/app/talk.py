@@ -66,7 +66,7 @@ def settings_with(
     """Default settings, with other values in `permissions` and `hooks`."""
     settings = default_settings(Path("/nowhere"))
     section = settings.permissions.model_copy(update=permissions)
-    limits = settings.limits.model_copy(update={"reply_tokens": reply_tokens, "tool_calls": tool_calls})
+    limits = settings.limits.model_copy(update={"reply_tokens": reply_tokens, "max_tool_calls": tool_calls})
     origins = {info.key: Origin("default") for info in all_settings()}
     others = {
         "permissions": section,

@@ -59,7 +59,7 @@ def test_refuses_a_limit_that_allows_no_step(steps: int):
 def test_refuses_a_limit_that_allows_no_tool_call(calls: int):
     with pytest.raises(UsageError, match="--max-tool-calls has to be at least 1") as raised:
         resolve_task(RunRequest(task=None, prompt="x", max_tool_calls=calls))
-    assert "limits.tool_calls" in raised.value.hint
+    assert "limits.max_tool_calls" in raised.value.hint
 
 
 @pytest.mark.parametrize("check", ["", "  "])
