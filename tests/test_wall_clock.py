@@ -14,7 +14,8 @@ KNOWN = {
     "agent/app/batch/plan.py",  # ids, which come after all that are known
     "agent/app/benching.py",  # shown, and names of folders
     "agent/app/early.py",  # ages of files, those of the future being the oldest
-    "agent/app/interactive.py",  # shown
+    "agent/app/interactive.py",  # shown, and told to the model
+    "agent/app/live.py",  # told to the model, and again where it is another day
     "agent/app/session_bench.py",  # names of folders
     "agent/app/tuning.py",  # shown, and names of files
     "agent/cli/session.py",  # shown: how long ago a session was
