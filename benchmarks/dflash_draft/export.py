@@ -6,6 +6,7 @@ The tokenizer is the target's, with the token that stands for a gap added as its
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--target", type=Path, required=True)
-    parser.add_argument("--drafter", type=Path, required=True)
+    parser.add_argument("--drafter", type=Path, required=True, nargs="+", help="of several the mean")
+    parser.add_argument("--candidates", type=int, help="for the selector (default: as trained)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--type", choices=sorted(_TYPES), default="q8_0")
     parser.add_argument("--name", default="SmolLM2 135M Instruct DFlash")
     arguments = parser.parse_args()
     reader = gguf.GGUFReader(arguments.target)
-    state = torch.load(arguments.drafter, map_location="cpu", weights_only=True)
-    plan, weights = state["plan"], state["drafter"]
+    states = [torch.load(path, map_location="cpu", weights_only=True) for path in arguments.drafter]
+    plan = {**states[-1]["plan"], "candidates": arguments.candidates or states[-1]["plan"].get("candidates")}
+    weights = _mean([state["drafter"] for state in states])
     writer = gguf.GGUFWriter(arguments.out, "dflash")
     _add_shape(writer, reader, plan, arguments.name)
     _copy_tokenizer(writer, reader)
@@ -65,6 +68,13 @@ def main() -> None:
     writer.write_tensors_to_file()
     writer.close()
     print(f"{arguments.out}: {arguments.out.stat().st_size / 1e6:.1f} MB")
+
+
+def _mean(drafters: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Of drafters of one plan, of which each was trained on from another."""
+    nothing = torch.zeros(())
+    names = drafters[0]
+    return {name: sum((one[name].float() for one in drafters), nothing) / len(drafters) for name in names}
 
 
 def _add_shape(writer: gguf.GGUFWriter, reader: gguf.GGUFReader, plan: dict[str, Any], name: str) -> None:
