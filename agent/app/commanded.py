@@ -218,6 +218,7 @@ class CommandWatch:
             elif key in before.holding.states:
                 changed[key] = before.holding.states[key]
         problems: list[str] = []
+        unknown: list[str] = []
         if not before.trees:
             present = walk_keys(self._workspace, MOST_FILES)
             changed |= dict.fromkeys(self._new(before, present or ()), ABSENT)
@@ -227,6 +228,10 @@ class CommandWatch:
                 changed = self._changed_in_repository(before, tree) | changed
             except AgentError as error:
                 problems.append(error.message)
+                unknown.append(tree.prefix)
+        # Where a repository cannot tell, more than the permissions may have changed.
+        known = {key: mode for key, mode in before.modes.items() if not key.startswith(tuple(unknown))}
+        changed |= self._changed_permissions(before, known, changed)
         if len(changed) > MOST_ADOPTED:
             self._tell(f"undo will not cover this command, which changed {len(changed):,} files")
             return
@@ -254,12 +259,19 @@ class CommandWatch:
         new = [key for key in untracked if not is_below(key, inside)]
         changed |= dict.fromkeys(self._new(before, new, tree.prefix), ABSENT)
         self._tell_of_new_repositories(before, found.nested)
-        for key, mode in before.modes.items():
-            if key not in changed and key not in held and _mode(self._workspace, key) not in (mode, None):
-                # Only its permissions: git has no eye for most of them, but its content is what it was.
-                present = state_below(self._workspace, key)
-                changed[key] = FileState(present.kind, present.content, mode)
         return changed
+
+    def _changed_permissions(
+        self, before: Before, modes: Mapping[str, int], changed: Mapping[str, _Was]
+    ) -> dict[str, _Was]:
+        """Of files whose content no repository has found changed; git has no eye for most permissions."""
+        found: dict[str, _Was] = {}
+        held = {*before.holding.signatures, *before.gone}
+        for key, mode in modes.items():
+            if key not in changed and key not in held and _mode(self._workspace, key) not in (mode, None):
+                present = state_below(self._workspace, key)
+                found[key] = FileState(present.kind, present.content, mode)
+        return found
 
     def _new(self, before: Before, keys: Iterable[str], prefix: str = "") -> list[str]:
         """Files that were not there before. One that the repository at `prefix` ignored may have been."""

@@ -55,6 +55,8 @@ def files_in(folder: Path) -> dict[str, tuple]:
         "mv src away; mkdir -p made/deep; echo 1 > made/deep/1; rm link; ln -s src link",
         "git add -A; git commit -qm two; git checkout -q -b other; echo x > clean.txt",
         "git reset -q --hard; git clean -qfdx",
+        "echo x >> clean.txt; git add .; chmod +x clean.txt",
+        "chmod +x clean.txt; git commit -qam two; echo x >> clean.txt",
     ],
 )
 def test_what_a_command_does_inside_is_undone(workspace: Path, state: Path, command: str) -> None:
