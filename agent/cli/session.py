@@ -228,8 +228,13 @@ def export_session(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if target is None and error.errno in FULL_DISK:  # that of the output; the record is only read
             raise
-        problem = f"{error.strerror or error}: {error.filename or target or folder}"
-        raise UsageError(f"cannot export session {folder.name}: {problem}") from error
+        record = str(folder / EVENTS_NAME)
+        # A file that is being written has another name until it is whole.
+        place = error.filename or folder if target is None or error.filename == record else target
+        raise UsageError(
+            f"cannot export session {folder.name}: {error.strerror or error}: {place}",
+            "" if target is None else "name a file in a folder that is there and may be written to",
+        ) from error
     print(f"wrote {target}", file=sys.stderr)
     return 0
 

@@ -158,7 +158,8 @@ class CallLimit:
         return self.stop() if self.remaining == 0 else None
 
     def stop(self) -> Stop:
-        return Stop("tool_call_limit", f"the limit of {self._max_calls} tool calls is reached")
+        calls = "1 tool call" if self._max_calls == 1 else f"{self._max_calls} tool calls"
+        return Stop("tool_call_limit", f"the limit of {calls} is reached")
 
 
 class SharedLimits:

@@ -193,6 +193,11 @@ def test_a_session_is_copied_exported_and_removed(place: Place, scripted_server:
     assert "Write a.txt" in page
     again = place.run("session", "export", "-o", "session.html")
     assert (again.code, again.complaint) == (2, "agent: session.html exists already")
+    nowhere = place.run("session", "export", session, "-o", "gone/session.html")
+    assert (nowhere.code, nowhere.complaint.endswith(": No such file or directory: gone/session.html")) == (
+        2,
+        True,
+    )
     assert "## Model" in place.run("session", "export", session).out
     assert json.loads(place.run("session", "export", "--format", "json").out)["records"]
     assert place.run("session", "rm", session, copy.out.strip()).code == 0

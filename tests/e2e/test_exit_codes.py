@@ -94,7 +94,7 @@ def test_3_when_the_tool_calls_of_the_settings_are_used_up(place: Place, scripte
     place.use(scripted_server(Step(tool_calls=(Call("glob", {"pattern": "*"}),), times=0)).url)
     done = place.run("run", "-p", "Look around", environment={"AGENT_LIMITS_MAX_TOOL_CALLS": "1"})
     assert done.code == 3
-    assert "the limit of 1 tool calls is reached" in done.err
+    assert "the limit of 1 tool call is reached" in done.err
 
 
 def test_3_when_the_context_is_full(place: Place, scripted_server: StartServer):
