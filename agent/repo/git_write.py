@@ -5,6 +5,7 @@ They work on a given repository and index, whatever the environment says, and di
 
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ _LOCK_ATTEMPTS = 20
 _LOCK_PAUSE_SECONDS = 0.1
 _WHICH_GIT = "GIT_PYTHON_GIT_EXECUTABLE"
 """Where GitPython looks for the path of git, when it is imported."""
+_ONE_LOADS = threading.Lock()
 
 
 class Plumbing:
@@ -80,17 +82,19 @@ def _gitpython() -> "ModuleType":
     program = find_git(os.environ)
     if program is None:
         raise AgentError(MISSING)
-    before = os.environ.get(_WHICH_GIT)
-    os.environ[_WHICH_GIT] = program
-    try:
-        import git
+    # Runs of a batch come here at the same time, from threads, and the environment is that of all.
+    with _ONE_LOADS:
+        before = os.environ.get(_WHICH_GIT)
+        os.environ[_WHICH_GIT] = program
+        try:
+            import git
 
-        if program != git.Git.GIT_PYTHON_GIT_EXECUTABLE:
-            git.refresh(program)
-    finally:
-        os.environ.pop(_WHICH_GIT)
-        if before is not None:
-            os.environ[_WHICH_GIT] = before
+            if program != git.Git.GIT_PYTHON_GIT_EXECUTABLE:
+                git.refresh(program)
+        finally:
+            os.environ.pop(_WHICH_GIT, None)
+            if before is not None:
+                os.environ[_WHICH_GIT] = before
     return git
 
 
