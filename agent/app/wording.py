@@ -27,7 +27,7 @@ _UNKNOWN_WINDOW_CHARACTERS = 24_000
 _WHEREABOUTS_SHARE = 0.04
 _WHEREABOUTS_CHARACTERS = 1_500
 _LISTED_AT_THE_TOP = 40
-_GLANCE_SECONDS = 0.25
+_GLANCE_SECONDS = 0.1
 """Git takes longer in a large repository, and nobody waits for that: a new branch is told later then."""
 _TOLD_DAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.M)
 _TOLD_BRANCH = re.compile(r"^You are (?:in the folder .*, |now )on the git branch (\S+?)\.(?:\s|$)", re.M)
