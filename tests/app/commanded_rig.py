@@ -4,7 +4,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from agent.app.commanded import CommandWatch
+import pytest
+
+from agent.app.commanded import CommandWatch, recover_held
+from agent.core.errors import AgentError
 from agent.session.held import USUAL_BOUNDS, Bounds
 from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore
@@ -47,6 +50,18 @@ class Session:
     def undo(self) -> None:
         self.finish()
         undo(self.state, self.workspace, self.store.id)
+
+
+def kept_after_a_kill(session: Session, command: str) -> list[bytes]:
+    """What files were before the command, at the places that a refused undo names. The session is killed."""
+    session.watch.begin()
+    shell(session.workspace, command)
+    session.finish()  # what a kill does to the files of the session: nothing
+    recover_held(session.store.folder, session.workspace)
+    with pytest.raises(AgentError) as refused:
+        undo(session.state, session.workspace, session.store.id)
+    lines = refused.value.hint.split("\n")
+    return sorted(Path(line.split(" was ")[1]).read_bytes() for line in lines if " was " in line)
 
 
 def shell(folder: Path, command: str) -> None:

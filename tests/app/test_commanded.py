@@ -11,7 +11,7 @@ from agent.app.commanded import recover_held
 from agent.core.errors import AgentError
 from agent.session.held import FOLDER_NAME, Bounds
 from agent.session.undo import undo
-from tests.app.commanded_rig import Session, repository, shell, without_git
+from tests.app.commanded_rig import Session, kept_after_a_kill, repository, shell, without_git
 from tests.session.undo_rig import snapshot
 
 
@@ -176,16 +176,8 @@ def test_what_is_unchanged_is_not_copied_twice_and_nothing_stays_behind(workspac
 def test_a_session_that_is_killed_during_a_command_keeps_what_the_person_had(
     workspace: Path, state: Path
 ) -> None:
-    session = Session(state, workspace)
-    session.watch.begin()
-    shell(workspace, "echo x > dirty.txt; echo x > clean.txt; rm new.txt")
-    session.finish()  # what a kill does to the files of the session: nothing
-    recover_held(session.store.folder, workspace)
-    with pytest.raises(AgentError) as refused:
-        undo(state, workspace, session.store.id)
-    lines = refused.value.hint.split("\n")
-    kept = [Path(line.split(" was ")[1]).read_bytes() for line in lines if " was " in line]
-    assert sorted(kept) == sorted([b"dirty\0\xff", b"clean\n", b"untracked"])
+    kept = kept_after_a_kill(Session(state, workspace), "echo x > dirty.txt; echo x > clean.txt; rm new.txt")
+    assert kept == sorted([b"dirty\0\xff", b"clean\n", b"untracked"])
 
 
 def test_work_that_is_overwritten_in_the_background_is_kept_and_told(workspace: Path, state: Path) -> None:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.commanded import recover_held
 from agent.app.ignored import MOST_IN_FOLDERS
-from agent.core.errors import AgentError
 from agent.session.held import Bounds
 from agent.session.undo import undo
-from tests.app.commanded_rig import Session, repository, shell
+from tests.app.commanded_rig import Session, kept_after_a_kill, repository, shell
 from tests.session.undo_rig import snapshot
 
 INSIDE = ("sub", "clone", "clone/deep", "repos/one")
@@ -136,16 +134,10 @@ def test_repositories_that_a_command_makes_are_told(workspace: Path, state: Path
 
 
 def test_a_session_that_is_killed_keeps_what_was_inside(workspace: Path, state: Path) -> None:
-    session = Session(state, workspace)
-    session.watch.begin()
-    shell(workspace, "rm sub/dirty.txt; echo x > clone/clean.txt; echo x > clone/deep/new.txt")
-    session.finish()  # what a kill does to the files of the session: nothing
-    recover_held(session.store.folder, workspace)
-    with pytest.raises(AgentError) as refused:
-        undo(state, workspace, session.store.id)
-    lines = refused.value.hint.split("\n")
-    kept = [Path(line.split(" was ")[1]).read_bytes() for line in lines if " was " in line]
-    assert sorted(kept) == sorted([b"mine\0\xff", b"clean\n", b"untracked"])
+    kept = kept_after_a_kill(
+        Session(state, workspace), "rm sub/dirty.txt; echo x > clone/clean.txt; echo x > clone/deep/new.txt"
+    )
+    assert kept == sorted([b"mine\0\xff", b"clean\n", b"untracked"])
 
 
 def test_what_looks_like_a_repository_and_is_none_is_told(workspace: Path, state: Path) -> None:
