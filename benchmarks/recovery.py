@@ -85,7 +85,8 @@ def play(fault: Fault) -> Outcome:
             work.mkdir()
             command = (sys.executable, "-m", "agent", "run", "-p", TASK, *fault.arguments)
             began = time.monotonic()
-            cost = run(command, folder=work, environment=_environment(home, server.url), scratch=home)
+            environment = {**_environment(home, server.url), **fault.variables}
+            cost = run(command, folder=work, environment=environment, scratch=home)
             seconds = time.monotonic() - began
             made = work / "made.txt"
             is_made = made.is_file() and made.read_text("utf-8") == MADE
