@@ -15,6 +15,7 @@ KNOWN = {
     "agent/app/benching.py",  # shown, and names of folders
     "agent/app/early.py",  # ages of files, those of the future being the oldest
     "agent/app/interactive.py",  # shown, and told to the model
+    "agent/app/job.py",  # told to the model, where a run goes on on another day
     "agent/app/live.py",  # told to the model, and again where it is another day
     "agent/app/session_bench.py",  # names of folders
     "agent/app/tuning.py",  # shown, and names of files

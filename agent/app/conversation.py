@@ -81,7 +81,8 @@ class Setting:
     """Where and with what a conversation takes place. `recover` brings back a server that crashed.
 
     `key_variables` are environment variables that commands of the model must not see. A conversation that
-    `goes_on` has `replies_before`, and is never begun afresh; `log` has what was done in it.
+    `goes_on` has `replies_before`, and is never begun afresh; `log` has what was done in it, `news` what is not
+    as it was then.
     """
 
     workspace: Path
@@ -99,6 +100,7 @@ class Setting:
     goes_on: bool = False
     replies_before: int = 0
     log: WorkLog | None = None
+    news: str = ""
 
 
 async def open_conversation(task: Task, setting: Setting, emit: Callable[[Event], None]) -> OpenConversation:
@@ -150,6 +152,7 @@ async def _opened_with(
         secrets=(setting.endpoint.api_key, *secrets_in(os.environ)),
     )
     message = briefing.message(replace(task, text=words.text) if words else task, baseline)
+    message = "\n\n".join(filter(None, [setting.news, message]))
     return _worded_for(bench, kit, protocol, opening, briefing, message)
 
 

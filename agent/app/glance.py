@@ -37,8 +37,7 @@ class RepoGlance:
         while True:
             self._again = False
             state = await inspect(self._workspace, with_fingerprints=False)
-            detached = state.head[:10] if state.head else ""
-            self.branch = (state.branch or detached) if state.is_repo else ""
+            self.branch = state.branch_or_commit
             self.changed_files = len(state.dirty)
             if not self._again:
                 return

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,7 +30,8 @@ class TimeIsUpError(AgentError):
 class Job:
     """What is to be done, where and with what. `started` is a time of `time.monotonic()`.
 
-    `early` is what the server was asked to read while the program was loaded.
+    `early` is what the server was asked to read while the program was loaded. `today` is the date where the
+    person is.
     """
 
     request: RunRequest
@@ -41,6 +43,7 @@ class Job:
     early: EarlyReading | None = None
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     started: float = field(default_factory=time.monotonic)
+    today: Callable[[], date] = date.today
 
     async def in_time(self, work: Awaitable[Result], hint: Callable[[], str] = lambda: "") -> Result:
         """The result of `work`. Raises InterruptedRunError or TimeIsUpError if it has to end before.

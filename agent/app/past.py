@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
 
 from agent.app.prompt_head import (
     CHANGED_TEXT,
@@ -12,6 +14,7 @@ from agent.app.prompt_head import (
     why_changed,
 )
 from agent.app.record import Record, RecordedConversation
+from agent.app.since import since_the_run
 from agent.core.messages import Message, SystemMessage
 from agent.core.worklog import WorkLog
 from agent.session.formats import messages_from_events
@@ -24,7 +27,8 @@ from agent.session.transcript import history_record, last_reply_number, messages
 class Past:
     """`messages` are those of the earlier conversation; `recorded` of them are in the file word for word.
 
-    `log` has what was done, `head` what their prompt began with, None if nobody noted it.
+    `log` has what was done, `head` what their prompt began with, None if nobody noted it. `records` are all
+    lines of the file.
     """
 
     goes_on: bool = False
@@ -34,6 +38,11 @@ class Past:
     turns: int = 0
     log: WorkLog = field(default_factory=WorkLog)
     head: PromptHead | None = None
+    records: tuple[Record, ...] = ()
+
+    def news(self, workspace: Path, today: date) -> str:
+        """What the model has to know of the time since. Waits for git, so call it in a thread."""
+        return since_the_run(workspace, today, self.messages, self.records) if self.goes_on else ""
 
     @property
     def replies(self) -> int:
@@ -78,4 +87,5 @@ def past_of(old: tuple[Record, ...]) -> Past:
         turns=sum(record.get("type") == "turn_started" for record in old),
         log=WorkLog(events_in(old)),
         head=head_in(old),
+        records=old,
     )

@@ -22,6 +22,7 @@ from agent.app.record import Record, RecordedConversation
 from agent.app.rescue import Rescuer
 from agent.app.server_memory import looking_at, watch_of
 from agent.app.serving import Serving
+from agent.app.since import branch_in, branch_record
 from agent.app.warm import Warmth, note_of
 from agent.app.watching import SpeedGuard, guard_for
 from agent.core.attempts import FRESH_ATTEMPT
@@ -79,6 +80,7 @@ class UnattendedSession:
         )
         self._authorship = Authorship(self._ledger, watch)
         self._before = RepoState(workspace=job.workspace)
+        self._branch, self._news = branch_in(old), ""
         self._outcome = RunOutcome()
         self._steps: list[StepStats] = []
         self._failure: AgentError | None = None
@@ -137,6 +139,7 @@ class UnattendedSession:
             self._emit(Notice(text=f"on the new branch {job.request.branch}"))
         if self._past.goes_on:
             await asyncio.to_thread(self._ledger.begin_turn, self._past.turns + 1)
+            self._news = await asyncio.to_thread(self._past.news, job.workspace, job.today())
         conversation = await job.in_time(open_conversation(job.task, self._setting(protocol), self._emit))
         warmth = Warmth(job.serving, self._endpoint, self._emit)
         note = note_of(job.workspace, job.request.profile)
@@ -163,6 +166,7 @@ class UnattendedSession:
                 async for event in events:
                     if isinstance(event, AssistantReplied):
                         self._before = await inspecting
+                        self._note_branch()
                     self._emit(self._explained(event))
                     if isinstance(event, PrefixBroken) and event.cause == FRESH_ATTEMPT:
                         await self._change_draft(conversation, protocol)
@@ -175,6 +179,13 @@ class UnattendedSession:
         if broken:
             self._emit(PrefixBroken(cause=broken))
         return self._conversation
+
+    def _note_branch(self) -> None:
+        """For who goes on with this session: the model is told of another branch then."""
+        branch = self._before.branch_or_commit
+        if branch and branch != self._branch:
+            self._branch = branch
+            self._store.append(branch_record(branch))
 
     async def _change_draft(self, conversation: OpenConversation, protocol: str) -> None:
         """Between two attempts: shorter drafts or a server without, if drafting turned out not to pay."""
@@ -253,6 +264,7 @@ class UnattendedSession:
             goes_on=self._past.goes_on,
             replies_before=self._past.replies,
             log=self._past.log,
+            news=self._news,
         )
 
     def _emit(self, event: Event) -> None:

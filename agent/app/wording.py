@@ -1,8 +1,6 @@
 """What the model is told where a person types something: the same, and what has to be known with it."""
 
 import asyncio
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from agent.app.background import in_background
@@ -11,11 +9,12 @@ from agent.app.live import LiveSession
 from agent.app.mcp_offers import McpDocuments
 from agent.app.mentions import Attacher, PictureShelf
 from agent.app.pictures import BLIND, has_pictures, sees, without_pictures
+from agent.app.since import another_branch, another_day, branch_in
 from agent.core.briefing import LISTED_FILES
 from agent.core.cancel import InterruptedRunError, unless_cancelled
 from agent.core.events import PrefixBroken
 from agent.core.inbox import Said
-from agent.core.messages import Message, UserMessage
+from agent.core.messages import UserMessage
 from agent.core.outside_text import shown_name
 from agent.repo.files import list_files
 from agent.session.forked import PICTURES_NAME
@@ -29,8 +28,6 @@ _WHEREABOUTS_CHARACTERS = 1_500
 _LISTED_AT_THE_TOP = 40
 _GLANCE_SECONDS = 0.1
 """Git takes longer in a large repository, and nobody waits for that: a new branch is told later then."""
-_TOLD_DAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.M)
-_TOLD_BRANCH = re.compile(r"^You are (?:in the folder .*, |now )on the git branch (\S+?)\.(?:\s|$)", re.M)
 _PLAN = "(Plan mode: change nothing yet. End with the steps as a checklist: - [ ] step.)"
 _CARRY_OUT = "(Plan mode is over. When a step is done, write it again as - [x] step.)"
 
@@ -81,33 +78,16 @@ async def _worded(live: LiveSession, text: str) -> Said:
     if any(isinstance(one, UserMessage) for one in messages):
         live.glance.refresh()
         await live.glance.settled(_GLANCE_SECONDS)
-        parts = [*_another_branch(live.glance.branch, messages), *_another_day(live, messages), *parts]
+        branch = another_branch(live.glance.branch, messages, branch_in(live.record.old))
+        parts = [*branch, *another_day(live.today(), messages), *parts]
     else:
         await live.glance.settled()
         room = int(window * _WHEREABOUTS_SHARE) * _CHARACTERS_PER_TOKEN or _WHEREABOUTS_CHARACTERS
         most = min(room, _WHEREABOUTS_CHARACTERS)
         where = await asyncio.to_thread(whereabouts, live.workspace, live.glance.branch, most)
-        parts = [where, *_another_day(live, messages), *parts]
+        parts = [where, *another_day(live.today(), messages), *parts]
     asked = _about_planning(live)
     return Said(text, "\n\n".join([*parts, *asked, text]), pictures=attached.pictures)
-
-
-def _another_branch(branch: str, messages: Sequence[Message]) -> list[str]:
-    """Where the branch is not the one that was told last, a sentence about it."""
-    told, now = _told_last(_TOLD_BRANCH, messages), shown_name(branch)
-    return [f"You are now on the git branch {now}."] if told and now and told != now else []
-
-
-def _another_day(live: LiveSession, messages: Sequence[Message]) -> list[str]:
-    """The date, where it is not the one that was told last: conversations go on for days."""
-    now = live.today().isoformat()
-    return [f"Today is {now}."] if _told_last(_TOLD_DAY, messages) != now else []
-
-
-def _told_last(pattern: re.Pattern[str], messages: Sequence[Message]) -> str:
-    """What the pattern's group has found last in the words that went along with a person's, empty = never."""
-    texts = [one.text for one in messages if isinstance(one, UserMessage)]
-    return next((found[-1] for text in reversed(texts) if (found := pattern.findall(text))), "")
 
 
 def _about_planning(live: LiveSession) -> list[str]:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+SHORT_COMMIT = 10
+"""So many characters of a commit are shown in place of a branch."""
+
 _MOST_HASHED_FILES = 2_000
 _MOST_HASHED_BYTES = 64 * 1024 * 1024
 _LARGEST_HASHED_FILE = 16 * 1024 * 1024
@@ -67,6 +70,11 @@ class RepoState:
     operation: str = ""
     dirty: tuple[DirtyPath, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def branch_or_commit(self) -> str:
+        """The branch, or the beginning of the commit on a detached head; empty without a repository."""
+        return ((self.branch or (self.head or "")[:SHORT_COMMIT]) if self.is_repo else "") or ""
 
     @property
     def is_detached(self) -> bool:
