@@ -81,8 +81,8 @@ class Setting:
     """Where and with what a conversation takes place. `recover` brings back a server that crashed.
 
     `key_variables` are environment variables that commands of the model must not see. A conversation that
-    `goes_on` has `replies_before`, and is never begun afresh; `log` has what was done in it, `news` what is not
-    as it was then.
+    `goes_on` has `replies_before`, and is never begun afresh; `log` has what was done in it, `news` what has
+    changed since.
     """
 
     workspace: Path
