@@ -9,8 +9,9 @@ DEVELOPS := $(VENV)/.installed
 TO_RUN := .[embedded]
 TO_DEVELOP := .[embedded,dev]
 
-# Processes that run tests. A real server has one thread and takes up to 2 GB, so one process is for one core.
-WORKERS ?= 2
+# Processes that run tests. Half of a test's time goes by waiting for other programs, so three fill two cores.
+# Each may start a real server, which takes up to 2 GB.
+WORKERS ?= 3
 
 # For the lines of a recipe that need `agent`, `python` or `ruff` of the environment. Not for making it.
 IN_ENV := export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
