@@ -4,6 +4,7 @@ The chunks are plain JSON, because building a typed object for each costs more t
 done with it. Nothing has checked them, so whatever has a strange shape raises ValueError here.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class Draft:
 
     def _take_call(self, piece: Mapping[str, Any]) -> ToolCallDelta:
         function = _record(piece.get("function"))
-        name, arguments = _text(function.get("name")), _text(function.get("arguments"))
+        name, arguments = _text(function.get("name")), _arguments(function.get("arguments"))
         call = self._call_of(piece.get("index"), starts=bool(name))
         call.id = _text(piece.get("id")) or call.id
         call.name = call.name or name
@@ -130,6 +131,11 @@ def _text(value: Any) -> str:
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} where a text should be")
     return value or ""
+
+
+def _arguments(value: Any) -> str:
+    """Some servers send arguments as the object that they are (text-generation-inference)."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping) else _text(value)
 
 
 def _record(value: Any) -> Mapping[str, Any]:

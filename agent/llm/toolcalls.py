@@ -1,6 +1,7 @@
 """Getting tool calls out of what a model produced: streamed pieces, constrained JSON, or plain text."""
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,28 @@ from agent.core.messages import AssistantMessage, Message, ToolCall
 
 class MalformedCallError(ValueError):
     """A call that must not be executed. The message tells the model what was wrong."""
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    """A number that servers take: they refuse one beyond their range, which Python makes infinite."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    strict=False, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
+)
 
 
 @dataclass(slots=True)
@@ -85,7 +108,7 @@ def recover_from_text(text: str, known: Collection[str], id_prefix: str) -> list
     calls: list[ToolCall] = []
     for candidate in _json_objects(text):
         call = _as_call(candidate, known, f"{id_prefix}{len(calls)}")
-        if call is not None:
+        if call is not None and _is_utf8(call.arguments):
             calls.append(call)
     return calls or _tagged_calls(text, known, id_prefix)
 
@@ -115,6 +138,8 @@ def _tagged_calls(text: str, known: Collection[str], id_prefix: str) -> list[Too
     for found in _TAGGED.finditer(text):
         if found["name"] in known and not _TAGGED_ARGUMENT.sub("", found["body"]).strip():
             arguments = {one["name"]: one["value"] for one in _TAGGED_ARGUMENT.finditer(found["body"])}
+            if not _is_utf8(arguments):
+                continue
             raw = json.dumps(arguments, ensure_ascii=False)
             calls.append(ToolCall(f"{id_prefix}{len(calls)}", found["name"], arguments, raw, in_text=True))
     return calls
@@ -142,36 +167,35 @@ def _unquoted(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        return json.loads(arguments, strict=False)
+        return _DECODER.decode(arguments)
     except (ValueError, RecursionError):
         return None
 
 
 def _json_objects(text: str) -> Iterator[dict[str, Any]]:
     """All JSON objects that stand in `text`, from left to right, not looking inside of found ones."""
-    decoder = json.JSONDecoder(strict=False)
     position = text.find("{")
     while position >= 0:
-        record, end = _decode_at(decoder, text, position)
+        record, end = _decode_at(text, position)
         if record is not None:
             yield record
         position = text.find("{", max(end, position + 1))
 
 
-def _decode_at(decoder: json.JSONDecoder, text: str, start: int) -> tuple[dict[str, Any] | None, int]:
+def _decode_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
     try:
-        record, end = decoder.raw_decode(text, start)
+        record, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        return _decode_doubled(decoder, text, start)
+        return _decode_doubled(text, start)
     return (record, end) if isinstance(record, dict) else (None, end)
 
 
-def _decode_doubled(decoder: json.JSONDecoder, text: str, start: int) -> tuple[dict[str, Any] | None, int]:
+def _decode_doubled(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
     """`{{"name": …}}`: the outer pair is dropped where exactly that makes it valid."""
     if not text.startswith("{{", start):
         return None, start + 1
     try:
-        record, end = decoder.raw_decode(text, start + 1)
+        record, end = _DECODER.raw_decode(text, start + 1)
     except (ValueError, RecursionError):
         return None, start + 2
     closed = text[end : end + 1] == "}"
@@ -180,8 +204,8 @@ def _decode_doubled(decoder: json.JSONDecoder, text: str, start: int) -> tuple[d
 
 def _parse_object(raw: str, what: str) -> Mapping[str, Any]:
     try:
-        record = json.loads(raw, strict=False, parse_constant=_refuse_constant)
-        json.dumps(record, ensure_ascii=False).encode("utf-8")
+        record = _DECODER.decode(raw)
+        _require_utf8(record)
     except json.JSONDecodeError as error:
         raise MalformedCallError(
             f"The arguments of {what} are not valid JSON ({error.msg} at character {error.pos}). "
@@ -197,8 +221,17 @@ def _parse_object(raw: str, what: str) -> Mapping[str, Any]:
     return record
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+def _require_utf8(record: Any) -> None:
+    """Raises ValueError for halves of surrogate pairs."""
+    json.dumps(record, ensure_ascii=False).encode("utf-8")
+
+
+def _is_utf8(record: Any) -> bool:
+    try:
+        _require_utf8(record)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _as_sent_back(raw: str, arguments: Mapping[str, Any]) -> str:

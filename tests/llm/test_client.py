@@ -132,6 +132,16 @@ async def test_calls_of_servers_that_number_or_name_none_are_told_apart(
     assert all(made.id for made in calls)
 
 
+async def test_arguments_that_a_server_sends_as_an_object_are_taken_as_they_are(
+    scripted_server: StartServer, connect: Connect
+):
+    function = {"name": "read", "arguments": {"path": "é.py"}}
+    delta = {"tool_calls": [{"index": 0, "id": "x", "function": function}]}
+    end = {"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}
+    [made] = (await connect(scripted_server(Step(chunks=(end,)))).ask()).message.tool_calls
+    assert (made.arguments, made.raw_arguments) == ({"path": "é.py"}, '{"path": "é.py"}')
+
+
 async def test_calls_of_servers_that_count_anew_in_each_reply_are_told_apart(
     scripted_server: StartServer, connect: Connect
 ):
