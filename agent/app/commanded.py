@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.app.ignored import IgnoredFiles, ignored_files, is_made_again
+from agent.app.killed_command import state_in_git
 from agent.core.errors import AgentError
 from agent.repo.trees import Tree, TreeFinder
 from agent.repo.work_tree import TreeEntry, is_below, walk_keys
@@ -24,11 +25,8 @@ from agent.session.held import (
     HeldFiles,
     Holding,
     Signature,
-    drop_held,
-    load_note,
     signature_of,
 )
-from agent.session.kept import KeptFiles
 from agent.session.ledger import SessionLedger
 from agent.session.states import ABSENT, FileState, state_below
 
@@ -288,7 +286,7 @@ class CommandWatch:
         for tree in before.trees:
             entries = [one.entry for one in from_git.values() if one.tree is tree]
             for entry, data in tree.original_bytes(entries) if entries else ():
-                state = _state_in_git(entry, data, before.modes, self._held)
+                state = state_in_git(entry, data, before.modes, self._held)
                 if state is None:
                     lost[entry.key] = "is not in git as it was, or too large"
                 else:
@@ -330,58 +328,6 @@ class CommandWatch:
         if self._report is not None and line not in self._told:
             self._told.add(line)
             self._report(line)
-
-
-def recover_held(session_folder: Path, workspace: Path) -> None:
-    """Makes originals of what a command had changed when its session was killed. Waits for git.
-
-    What the command left is not known, as others may have changed it since: undo says so, and where the
-    originals are. For a session that nobody records any more.
-    """
-    note = load_note(session_folder)
-    if note is None:
-        return
-    workspace = workspace.resolve()
-    held = HeldFiles(session_folder, workspace)
-    kept = KeptFiles(session_folder, workspace)
-    try:
-        states = note.states
-        originals = {key: state for key, state in states.items() if state_below(workspace, key) != state}
-        trees = TreeFinder(workspace, held.folder).again(note.inner) if note.has_index else ()
-        for tree in trees:
-            found = tree.look()
-            if isinstance(found, str):
-                continue
-            known = {**originals, **states}
-            entries = [
-                entry
-                for entry in found.entries
-                if not entry.untracked and entry.differs and entry.key not in known
-            ]
-            for entry, data in tree.original_bytes(entries):
-                state = _state_in_git(entry, data, note.modes, held)
-                if state is not None:
-                    originals[entry.key] = state
-        for key, state in originals.items():
-            if key not in kept.files:
-                kept.adopt(key, state, (), held.contents)
-        held.remove_note()
-        drop_held(session_folder)
-    except (OSError, AgentError):
-        return  # the held copies stay where they are
-    finally:
-        kept.close()
-
-
-def _state_in_git(
-    entry: TreeEntry, data: bytes | None, modes: Mapping[str, int], held: HeldFiles
-) -> FileState | None:
-    if data is None:
-        return None
-    if entry.mode == 0o120000:
-        return FileState("link", data.decode("utf-8", "surrogateescape"))
-    mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
-    return FileState("file", held.contents.add(data), mode)
 
 
 def _is_still(path: Path, signature: Signature) -> bool:

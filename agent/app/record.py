@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.app.commanded import recover_held
+from agent.app.killed_command import recover_held
 from agent.core.errors import UsageError
 from agent.core.messages import Message, SystemMessage
 from agent.core.turn import Conversation

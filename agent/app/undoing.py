@@ -20,6 +20,6 @@ def recover_interrupted(state_folder: Path, workspace: Path, session: str | None
         return  # undo says it
     for folder in folders:
         if load_note(folder) is not None and not is_active(folder):
-            from agent.app.commanded import recover_held
+            from agent.app.killed_command import recover_held
 
             recover_held(folder, workspace)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.commanded import CommandWatch, recover_held
+from agent.app.commanded import CommandWatch
+from agent.app.killed_command import recover_held
 from agent.core.errors import AgentError
 from agent.session.held import USUAL_BOUNDS, Bounds
 from agent.session.ledger import SessionLedger

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.commanded import recover_held
+from agent.app.killed_command import recover_held
 from agent.core.errors import AgentError
 from agent.session.held import FOLDER_NAME, Bounds
 from agent.session.undo import undo

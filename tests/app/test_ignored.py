@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.commanded import recover_held
 from agent.app.ignored import MOST_IN_FOLDERS
+from agent.app.killed_command import recover_held
 from agent.session.held import Bounds
 from tests.app.commanded_rig import Session, repository, shell
 
