@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from agent.app.background import in_background
 from agent.app.carded import completed_profile
+from agent.app.fitting import as_written
 from agent.app.foreign import template_arguments
 from agent.app.serving import Serving, choose
 from agent.bench.baseline import key_of
@@ -46,7 +47,7 @@ class ServedContestant:
     async def open(self) -> Endpoint:
         """The server, ready. Raises AgentError."""
         self.endpoint = await self.serving.endpoint(self.progress)
-        self.report.baseline_key = key_of(self.endpoint)
+        self.report.baseline_key = self.serving.measured_as or key_of(self.endpoint)
         offered = await in_background(lambda: _described(self.endpoint))
         self.report.facts |= offered
         if self.options.model == "local" and offered.get("served model"):
@@ -112,6 +113,7 @@ def _servings(
         # An address in the settings would send every profile to the same server.
         flags = {"profile": name, "server.url": ""} if name else {}
         serving = serve(_settings(request, flags))
+        serving = serving if request.fits_batch else as_written(serving)
         twin = _twin(serving, chosen) if request.against_plain else None
         if twin is not None and all(one is not twin for one, _ in chosen):
             chosen.append((twin, ""))
@@ -141,11 +143,14 @@ def _twin(serving: Serving, chosen: Sequence[tuple[Serving, str]]) -> Serving:
         raise UsageError(f"{profile.name} has no speculation", "leave out --against-plain")
     plain = without_speculation(profile)
     settings = serving.loaded.settings
-    mark = fingerprint(plain, settings.models.folder, settings.server.threads)
+    own = fingerprint(plain, settings.models.folder, settings.server.threads)
+    mark = own
+    if serving.measured_as:
+        mark = fingerprint(plain, settings.models.folder, settings.server.threads, as_written=True)
     # Profiles that only draft differently share their twin.
     return next(
         (one for one, _ in chosen if one.fingerprint == mark),
-        replace(serving, profile=plain, fingerprint=mark),
+        replace(serving, profile=plain, fingerprint=mark, measured_as=own if mark != own else ""),
     )
 
 

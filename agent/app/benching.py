@@ -28,7 +28,11 @@ from agent.resources import ensure_private_folder, state_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchRequest:
-    """What the command line asks for. `html` and `json` are files, `json` also `-` for stdout."""
+    """What the command line asks for. `html` and `json` are files, `json` also `-` for stdout.
+
+    With `fits_batch` a server reads with the batch that fits this machine, as in sessions, else with that of
+    its profile.
+    """
 
     profiles: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
@@ -47,6 +51,7 @@ class BenchRequest:
     stream: bool = True
     model: str = ""
     threads: int | None = None
+    fits_batch: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     json: str = ""

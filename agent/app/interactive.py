@@ -16,6 +16,7 @@ from typing import Any
 from agent.app.background import start_in_background
 from agent.app.compacting import compact_if_full, tell_size
 from agent.app.engine import Engine, why_gone
+from agent.app.fitting import remember_steps
 from agent.app.live import LiveSession
 from agent.app.opening import opened
 from agent.app.server_watch import watch_server
@@ -205,6 +206,7 @@ class InteractiveSession:
         try:
             engine = await unless_cancelled(self._engine(), live.cancel)
             finished = await self._converse(engine, text)
+            await remember_steps(engine.serving, live.turns.rows[-1].steps)
         except InterruptedRunError:
             finished = _came_to_nothing("cancelled", "interrupted")
         except AgentError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from agent.app.background import in_background
 from agent.app.carded import card_in_force
 from agent.app.early import states_folder
+from agent.app.fitting import fit_to_machine
 from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError, ModelFileError, ServerError, UsageError
 from agent.core.events import ServerState
@@ -54,8 +55,8 @@ class Serving:
 
     `command` replaces the embedded engine's program. `degraded` says that the profile's draft is left out.
     `draft_limit` is how many tokens are drafted at once where that is less than the profile says, 0 = as it
-    says; `measured_as` is then the fingerprint of the server with whole drafts. With `keeps_draft` nothing
-    is changed about the draft any more.
+    says; `measured_as` is the fingerprint under which its speed is kept, where that is another one. With
+    `keeps_draft` nothing is changed about the draft any more.
     """
 
     profile: Profile
@@ -272,8 +273,11 @@ class Serving:
                     state="warning", detail=warning, elapsed_seconds=round(time.monotonic() - begin, 1)
                 )
             )
+        fit = await in_background(lambda: fit_to_machine(self.profile, settings.server.threads))
+        if fit.why:
+            progress(ServerState(state="checking", detail=fit.why, elapsed_seconds=time.monotonic() - begin))
         return LaunchPlan(
-            profile=self.profile,
+            profile=fit.profile,
             fingerprint=self.fingerprint,
             model_path=paths[0],
             draft_path=draft,
@@ -285,6 +289,7 @@ class Serving:
             capabilities=capabilities,
             degraded=self.degraded,
             draft_limit=self.draft_limit,
+            batch_limit=fit.batch_limit,
             states_folder=self._states_folder(),
         )
 

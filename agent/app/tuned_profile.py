@@ -67,6 +67,8 @@ def tuned_text(profile: Profile, extends: str, changes: Changes, evidence: Seque
             speculation[key.removeprefix("speculation.")] = value
         else:
             document[key] = value
+    if changes and "batch_seconds" in profile.model_fields_set and not profile.batch_seconds:
+        document["batch_seconds"] = 0
     kinds = dict(changes).get(KINDS)
     if kinds is not None:
         # Another kind replaces the whole table, so all of it is said.

@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.app import tuning_report as report
 from agent.app.benching import machine_facts
+from agent.app.fitting import as_written
 from agent.app.interruption import ended_by_signals
 from agent.app.serving import Serving, choose
 from agent.app.tuned_profile import target_file, tuned_text, write_profile
@@ -114,7 +115,7 @@ class ServerLab:
         profile = self.space.profile(changes)
         settings = self.serving.loaded.settings
         mark = fingerprint(profile, settings.models.folder, settings.server.threads, settings.server.binary)
-        return replace(self.serving, profile=profile, fingerprint=mark)
+        return as_written(replace(self.serving, profile=profile, fingerprint=mark))
 
 
 def run_tune(

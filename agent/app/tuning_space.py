@@ -26,6 +26,10 @@ _PROBABILITIES = (0.0, 0.25, 0.5, 0.75, 0.9)
 _UBATCHES = (64, 128, 256, 512, 1024, 2048, 4096)
 _NGRAM_MOD_N_MIN = 48
 _NGRAM_KEYS = ("n_match", "size_n", "size_m", "min_hits", "ngram_n_max", "ngram_n_min")
+_HOLD_AS_MEASURED = frozenset(
+    {KINDS, "batch", "ubatch", *(f"speculation.{key}" for key in ("n_max", "n_min", *_NGRAM_KEYS))}
+)
+"""A batch that is fitted to the machine would make other ones of these."""
 _MEASURED_ELSEWHERE = frozenset({"cors", "open-server", "draft-kv"})
 """Warnings that are about something else than what is varied."""
 
@@ -68,6 +72,8 @@ class Space:
                 table[key] = value
         if speculation:
             table["speculation"] = speculation
+        if self.base.batch_seconds and any(key in _HOLD_AS_MEASURED for key, _ in changes):
+            table["batch_seconds"] = 0
         return Profile.model_validate(table)
 
     def problem(self, changes: Changes) -> str:

@@ -13,6 +13,7 @@ from agent.app.carded import completed_profile
 from agent.app.changes import Changes, commit_message, start_branch
 from agent.app.commanded import CommandWatch
 from agent.app.conversation import OpenConversation, Setting, model_for, open_conversation
+from agent.app.fitting import remember_steps
 from agent.app.foreign import remarks, require_window
 from agent.app.job import Job
 from agent.app.past import past_of
@@ -113,6 +114,7 @@ class UnattendedSession:
             self._warn(problem)
         code = await self._conclude(finished)
         await self._keep()
+        await remember_steps(self._instead or self._job.serving, self._steps)
         return code
 
     async def _keep(self) -> None:

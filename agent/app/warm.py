@@ -25,6 +25,7 @@ from agent.app.early import (
     states_folder,
     write_note,
 )
+from agent.app.fitting import remember_read
 from agent.app.serving import Serving
 from agent.core.events import Event, Prefill
 from agent.core.guide import Offer
@@ -154,6 +155,8 @@ class Warmth:
                 read = reading.finish(tell) if prompt and reading.begin(prompt) else None
                 if read is None:
                     return
+        if read is not None:
+            remember_read(self._serving, read)
         if read is not None and state is None:
             self._keep_head(record, digest, read)
         if path is not None:

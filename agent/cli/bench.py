@@ -74,6 +74,11 @@ def _add_servers(parser: argparse.ArgumentParser) -> None:
         type=_from(1),
         help="CPU threads of servers started here; default: of the profile",
     )
+    parser.add_argument(
+        "--fitted",
+        action="store_true",
+        help="read with the batch that fits this machine (batch_seconds), as sessions do",
+    )
 
 
 def _add_prompts(parser: argparse.ArgumentParser) -> None:
@@ -204,6 +209,7 @@ def request_of(arguments: argparse.Namespace) -> "BenchRequest":
         stream=not arguments.no_stream,
         model=arguments.model,
         threads=arguments.threads,
+        fits_batch=arguments.fitted,
         extra=arguments.extra_inputs,
         timeout_seconds=arguments.timeout,
         json=arguments.json,

@@ -209,6 +209,7 @@ def _end_of(log_file: Path) -> tuple[str, int, int]:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Prints the command line of a profile; what the server cannot do goes to stderr."""
+    from agent.app.fitting import fit_to_machine
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import ExitCode
     from agent.resources import config_folder, expand_home, profiles_folder
@@ -218,6 +219,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
     capabilities = _capabilities(arguments, profile, settings.server.binary)
+    fit = fit_to_machine(profile, settings.server.threads)
+    profile = fit.profile
     folder = expand_home(arguments.models) if arguments.models else settings.models.folder
     files_by_path = {
         (None if arguments.models else file.found_in(folder)) or file.path_in(folder): file
@@ -247,7 +250,10 @@ def run_command(arguments: argparse.Namespace) -> int:
             print(f"{word}: {notice.message}{hint}", file=sys.stderr)
     if command.refusals:
         return int(ExitCode.USAGE)
-    for note in _notes_on(profile, files_by_path, capabilities.name):
+    for note in (
+        *_notes_on(profile, files_by_path, capabilities.name),
+        *([fit.why] if fit.batch_limit else []),
+    ):
         print(f"note: {note}", file=sys.stderr)
     print(command.one_line + "\n" if arguments.one_line else command.script, end="")
     return 0

@@ -68,7 +68,8 @@ def status_lines(status: "ServerStatus") -> list[str]:
     if status.state != "ended":
         parts.append(f"up {_duration(status.uptime_seconds)}")
     program = [status.engine, *([status.version] if status.version else []), f"at {status.url}"]
-    lines = [", ".join(parts), f"  {' '.join(program)}; {_drafting(status)}"]
+    reads = f", reads {status.batch_limit} tokens at once" if status.batch_limit else ""
+    lines = [", ".join(parts), f"  {' '.join(program)}; {_drafting(status)}{reads}"]
     if status.problem:
         lines.append(f"  {status.problem} (log: {status.log_file})")
     lines += [
@@ -109,6 +110,9 @@ def run_open(arguments: argparse.Namespace) -> int:
 
 def run_fit(arguments: argparse.Namespace) -> int:
     """Prints what a profile would take, before anything is started or downloaded."""
+    from dataclasses import replace
+
+    from agent.app.fitting import fit_to_machine
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import ModelFileError
     from agent.resources import cache_folder, config_folder, profiles_folder
@@ -126,7 +130,9 @@ def run_fit(arguments: argparse.Namespace) -> int:
             from agent.server.distant_header import headers_from_hub
 
             headers = headers_from_hub(profile, cache_folder() / "headers", models_folder=models)
-        report = fit_report(profile, models, detect_hardware(models), headers=headers)
+        fit = fit_to_machine(profile, settings.server.threads)
+        report = fit_report(fit.profile, models, detect_hardware(models), headers=headers)
+        report = replace(report, notes=(*report.notes, fit.why)) if fit.why else report
     except ModelFileError as error:
         from agent.app.serving import with_profile
 

@@ -30,7 +30,8 @@ _OTHER_N_MAX = 5
 _NAMES = {"vllm": "vLLM", "sglang": "SGLang"}
 _PORTS = {"vllm": 8000, "sglang": 30000}
 _LLAMA_ONLY = (
-    "batch", "ubatch", "flash_attention", "gpu_layers", "cpu_moe_layers", "split_mode", "tensor_split",
+    "batch", "batch_seconds", "ubatch",
+    "flash_attention", "gpu_layers", "cpu_moe_layers", "split_mode", "tensor_split",
     "main_gpu", "threads", "load_mode", "no_host", "cache_ram_mib", "checkpoints", "checkpoint_step",
     "cache_reuse", "slot_similarity", "swa_full", "unified_kv", "jinja", "chat_template",
     "reasoning_budget", "reasoning_format",

@@ -14,12 +14,16 @@ SPEC_VERSION = 1
 
 _ONLY_FOR_REQUESTS = {
     "name", "description", "dialect", "url", "api_key_env", "target", "draft", "threads", "sampling", "tools",
-    "model_card", "card",
+    "model_card", "card", "batch_seconds",
 }  # fmt: skip
-"""What the server is not started with, and what is counted in another way."""
+"""What the server is not started with, and what is counted in another way.
+
+A batch that fits the machine changes nothing about what a server has read and kept."""
 
 
-def fingerprint(profile: Profile, models_folder: Path, threads: int = 0, binary: str = "") -> str:
+def fingerprint(
+    profile: Profile, models_folder: Path, threads: int = 0, binary: str = "", *, as_written: bool = False
+) -> str:
     """Identifies everything that matters for a running server: model files and parameters.
 
     What is sent with each request (sampling, tool protocol, hints) does not count, so that profiles that
@@ -30,6 +34,7 @@ def fingerprint(profile: Profile, models_folder: Path, threads: int = 0, binary:
         threads: the person's setting, 0 = what the profile says.
         binary: the program that the person names. Another version of an installed one does not count: what
             runs goes on until it is restarted.
+        as_written: it is to be another one than the server whose batch fits the machine.
     """
     facts: dict[str, Any] = {
         "version": SPEC_VERSION,
@@ -39,6 +44,8 @@ def fingerprint(profile: Profile, models_folder: Path, threads: int = 0, binary:
     }
     if binary and profile.engine == "llama-server":
         facts["binary"] = binary
+    if as_written:
+        facts["as_written"] = True
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode("utf-8")).hexdigest()[:32]
 
 

@@ -41,7 +41,8 @@ class LaunchPlan:
     another server to come to the end of what it does. One that answers nothing at all, its health included,
     is taken for dead after `silent_seconds`, as by the sessions that it serves. `threads` 0 = automatic.
     `environment` is what the child's is made of. `degraded` says that `profile` is another one without its
-    draft, `draft_limit` that it is another one whose drafts were longer than so many tokens (0: it is not).
+    draft, `draft_limit` that it is another one whose drafts were longer than so many tokens (0: it is not),
+    `batch_limit` the same of its batch.
 
     `command` is the embedded child's program, `--spec FILE` is added to it. `capabilities` are those of the
     llama-server that is run for a profile of that engine; their `source` is its path.
@@ -64,6 +65,7 @@ class LaunchPlan:
     capabilities: Capabilities | None = None
     degraded: bool = False
     draft_limit: int = 0
+    batch_limit: int = 0
     states_folder: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 

@@ -251,6 +251,7 @@ class Supervisor:
             speculation=plan.profile.speculation.kind,
             degraded=plan.degraded,
             draft_limit=plan.draft_limit,
+            batch_limit=plan.batch_limit,
         )
         try:
             records.write_record(record, plan.runtime_folder)

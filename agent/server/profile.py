@@ -175,6 +175,7 @@ class Profile(Table):
     `card` is the model card that completed it, `auto` where none is known, see `agent.server.cards`.
     `context` is what one conversation (one slot) gets. `threads`, `port`: 0 means automatic.
     `cache_ram_mib` is the memory for prompts that lost their slot, in MiB. `None` leaves it to the engine.
+    `batch_seconds` is how long one batch may take, `batch` is then the largest; 0 = `batch` as it is.
     docs/profiles.md explains every key; a server that does not know one is told before it starts, see
     `agent.server.argv`.
     """
@@ -195,6 +196,7 @@ class Profile(Table):
     unified_kv: bool = False
     batch: Annotated[int, Field(ge=1, le=65_536)] = 2048
     ubatch: Annotated[int, Field(ge=1, le=65_536)] = 512
+    batch_seconds: Annotated[float, Field(ge=0, le=60)] = 0.0
     kv_type_k: KvType = "f16"
     kv_type_v: KvType = "f16"
     flash_attention: Literal["auto", "on", "off"] = "auto"

@@ -198,6 +198,8 @@ def inherited(parent: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
     other_model = isinstance(table.get("target"), dict) and "file" in table["target"]
     if other_model and "card" not in table and merged["target"].get("file") != _file_of(parent):
         merged.pop("card", None)
+    if ("batch" in table or "ubatch" in table) and "batch_seconds" not in table:
+        merged.pop("batch_seconds", None)  # who says how large batches are wants them so
     return merged
 
 

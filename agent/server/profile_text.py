@@ -18,6 +18,7 @@ MEANINGS = {
     "slots": "conversations at the same time",
     "unified_kv": "the slots share one context cache",
     "batch": "tokens of a prompt at once; a smaller number reacts sooner to Ctrl-C",
+    "batch_seconds": "seconds that a batch may take here, where batch is the largest; 0 = batch as it is",
     "ubatch": "of those, tokens computed at once; more is faster and takes more memory",
     "kv_type_k": "storage of the context, keys: f16, q8_0, q5_0, turbo3 ...",
     "kv_type_v": "storage of the context, values; other than f16 needs flash attention",

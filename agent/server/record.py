@@ -54,7 +54,9 @@ class Record:
     profile, `speculates` whether a draft model was seen to work (None: there is none, or nobody has looked).
     `degraded` says that it runs without the draft of its profile, because it crashed with it or was slower.
     `draft_limit` is how many tokens it drafts at once where longer drafts did not pay, 0 = as its profile
-    says. `findings` are what was noticed after the start: `level`, `code`, `message` and `hint` of each.
+    says. `batch_limit` is how many tokens it reads at once where its profile's batch takes too long on this
+    machine, 0 = as its profile says. `findings` are what was noticed after the start: `level`, `code`,
+    `message` and `hint` of each.
     """
 
     pid: int
@@ -78,6 +80,7 @@ class Record:
     speculates: bool | None = None
     degraded: bool = False
     draft_limit: int = 0
+    batch_limit: int = 0
     findings: tuple[Mapping[str, str], ...] = ()
 
     @property

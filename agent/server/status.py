@@ -22,7 +22,8 @@ class ServerStatus:
     `speculation` is the kind that its profile names; `speculates` whether it was seen to draft with a model,
     None where no model drafts. `degraded`: it runs without the draft of its profile, with which it crashed or
     which did not pay. `draft_limit`: it drafts at most so many tokens at once, less than its profile says,
-    because that did not pay; 0 = as the profile says.
+    because that did not pay; 0 = as the profile says. `batch_limit`: it reads so many tokens at once, because
+    those of its profile take too long here; 0 = as the profile says.
     `findings` are what was noticed after the start (`level`, `code`, `message`, `hint`); `problem` is why it
     is no longer there.
     """
@@ -43,6 +44,7 @@ class ServerStatus:
     speculates: bool | None
     degraded: bool
     draft_limit: int
+    batch_limit: int
     memory_bytes: int | None
     started: float
     uptime_seconds: float
@@ -78,6 +80,7 @@ def panel(record: Record) -> ServerStatus:
         speculates=record.speculates,
         degraded=record.degraded,
         draft_limit=record.draft_limit,
+        batch_limit=record.batch_limit,
         memory_bytes=None if state == "ended" else resident_bytes(record.pid),
         started=record.started,
         uptime_seconds=0.0 if state == "ended" else round(seconds_running(record.pid, record.started), 1),

@@ -207,6 +207,7 @@ class SetupRun:
             runs=_MEASURED_RUNS,
             rounds=1,
             max_tokens=MEASURED_TOKENS,
+            fits_batch=True,
         )
         result = bench_briefly(
             request,
