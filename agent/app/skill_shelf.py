@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
 from agent.config.trust import TrustStore
 from agent.core.errors import UsageError
+from agent.core.likeness import alike
 from agent.core.outside_text import fenced, one_line
 from agent.core.tool import Tool
 from agent.permissions.rules import Rule, parse_rule
@@ -184,7 +184,7 @@ def _named(name: str, found: Found) -> Skill:
     skill = found.get(name)
     if skill is not None:
         return skill
-    close = get_close_matches(name, [known.name for known in found.skills], n=3, cutoff=0.5)
+    close = alike(name, [known.name for known in found.skills], most=3, cutoff=0.5)
     guess = f" Did you mean {', '.join(close)}?" if close else ""
     raise UsageError(f"There is no skill {one_line(name, 60)!r}.{guess}", "`agent skills list` lists them")
 

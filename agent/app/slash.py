@@ -1,7 +1,6 @@
 """A task that begins like a slash command: what the custom command, skill or prompt of a server says."""
 
 import asyncio
-import difflib
 import os
 import re
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 from agent.app.extensions import Extensions, find_custom_commands, find_skills
 from agent.app.mcp import McpServers
 from agent.core.errors import UsageError
+from agent.core.likeness import most_alike
 from agent.skills.printed import Printing
 
 _LIKE_A_COMMAND = re.compile(r"/([A-Za-z][^\s/]{0,99})(?:[ \t].*)?")
@@ -67,8 +67,7 @@ def require_known_slash(
     if name in names or (colon and has_server(server)):
         return
     starts = [known for known in names if known.startswith(name)]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=_LEAST_LIKENESS)
-    guess = (starts or close or [""])[0]
+    guess = starts[0] if starts else most_alike(name, names, cutoff=_LEAST_LIKENESS)
     shown = "`agent mcp list` shows the MCP servers; " if colon else "`agent skills list` shows the skills; "
     hint = f"did you mean /{guess}? " if guess else shown
     raise UsageError(f"there is no command or skill /{name[:40]}", hint + _LITERALLY)

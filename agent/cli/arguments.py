@@ -65,9 +65,9 @@ class Parser(argparse.ArgumentParser):
 
 def close_to(word: str, known: Iterable[str]) -> Sequence[str]:
     """The one of `known` that `word` was probably meant to be, or none."""
-    import difflib
+    from agent.core.likeness import alike
 
-    return difflib.get_close_matches(word, list(known), n=1)
+    return alike(word, known)
 
 
 def _one_of(words: Sequence[str]) -> str:

@@ -68,19 +68,17 @@ def list_skills(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     """Prints one skill."""
-    import difflib
-
     from agent.app.extensions import find_skills
     from agent.app.skill_report import shown
     from agent.core.errors import UsageError
+    from agent.core.likeness import did_you_mean
     from agent.skills.parse import SkillError
 
     found = find_skills(Path.cwd(), os.environ)
     skill = found.get(arguments.name)
     if skill is None:
         names = [each.name for each in found.skills]
-        close = difflib.get_close_matches(arguments.name, names, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else "`agent skills list` lists them"
+        hint = did_you_mean(arguments.name, names, "`agent skills list` lists them", cutoff=0.5)
         raise UsageError(f"there is no skill {arguments.name!r}", hint)
     try:
         print("\n".join(shown(skill, found, Path.cwd(), os.environ)))

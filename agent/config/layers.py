@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from agent.config.model import McpServer, Settings, all_settings, default_settings, value_of
 from agent.config.text import closest, parse_value, printable, shorten, show_value
 from agent.core.errors import UsageError
+from agent.core.likeness import most_alike
 from agent.resources import FOLDER_VARIABLES
 
 LayerName = Literal["default", "user", "project", "environment", "command line"]
@@ -330,12 +331,10 @@ def _refuse_if_misspelt(name: str, known: list[str]) -> None:
 
 
 def _meant_variable(name: str, known: list[str], likeness: float) -> str:
-    import difflib
-
     # The common prefix would make every two names look alike.
     suffixes = [other.removeprefix(VARIABLE_PREFIX) for other in known]
-    close = difflib.get_close_matches(name.removeprefix(VARIABLE_PREFIX), suffixes, n=1, cutoff=likeness)
-    return f"{VARIABLE_PREFIX}{close[0]}" if close else ""
+    close = most_alike(name.removeprefix(VARIABLE_PREFIX), suffixes, cutoff=likeness)
+    return f"{VARIABLE_PREFIX}{close}" if close else ""
 
 
 def flatten(table: Mapping[str, Any]) -> dict[str, Any]:

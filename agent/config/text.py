@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, get_origin
 
+from agent.core.likeness import most_alike
+
 TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 
@@ -58,17 +60,12 @@ def shorten(text: str, limit: int = 60) -> str:
 
 def closest(name: str, known: list[str]) -> str:
     """The known dotted key that `name` was probably meant to be, or an empty string."""
-    import difflib
-
     leaf = name.rpartition(".")[2]
     same_leaf = [key for key in known if key.rpartition(".")[2] == leaf]
     if len(same_leaf) == 1:
         return same_leaf[0]
     by_leaf = {key.rpartition(".")[2]: key for key in known}
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    if found:
-        return found[0]
-    return next((by_leaf[match] for match in difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.8)), "")
+    return most_alike(name, known, cutoff=0.75) or by_leaf.get(most_alike(leaf, by_leaf, cutoff=0.8), "")
 
 
 def _parse_list(text: str) -> Any:

@@ -1,6 +1,5 @@
 """A task as a person writes it: Markdown, with optional front matter."""
 
-import difflib
 import math
 import re
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import UsageError
+from agent.core.likeness import did_you_mean
 
 MAX_TASK_BYTES = 200_000
 
@@ -113,8 +113,7 @@ def _checked(matter: dict[str, Any], source: str) -> dict[str, Any]:
     for key, value in matter.items():
         reader = readers.get(key)
         if reader is None:
-            close = difflib.get_close_matches(str(key), readers, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(readers)}"
+            hint = did_you_mean(str(key), readers, f"the keys are {', '.join(readers)}")
             raise UsageError(f"{source}: unknown key {key!r} in the front matter", hint)
         try:
             values[key] = reader(value)

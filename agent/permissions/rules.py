@@ -4,7 +4,6 @@ A rule is `TOOL`, `TOOL(PATTERN)` or `*`. Of all rules that fit a call, deny bea
 whatever their order and wherever they come from; so where layers meet, the stricter one holds.
 """
 
-import difflib
 import fnmatch
 import re
 import shlex
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.core.errors import UsageError
+from agent.core.likeness import most_alike
 from agent.core.tool import Access
 from agent.permissions.paths import Place
 from agent.permissions.patterns import CommandPattern, Match, PathPattern, parse_command_pattern
@@ -184,8 +184,8 @@ def parse_rule(text: object, verdict: Verdict, source: str) -> Rule:
     if argument in {"*", "**"}:
         return Rule(verdict, text, source, tool)
     if tool not in _TOOLS_WITH_PATTERN:
-        close = difflib.get_close_matches(tool, _TOOLS_WITH_PATTERN, n=1)
-        hint = f"did you mean {close[0]}({argument})?" if close else f"write {tool} without brackets"
+        close = most_alike(tool, _TOOLS_WITH_PATTERN)
+        hint = f"did you mean {close}({argument})?" if close else f"write {tool} without brackets"
         raise UsageError(f"{where}: only {', '.join(_TOOLS_WITH_PATTERN)} take a pattern", hint)
     if tool != "shell":
         return Rule(verdict, text, source, tool, argument, path=PathPattern(argument))

@@ -1,8 +1,8 @@
 """`extra_args` of a profile: passed on as they are, but not blindly."""
 
-import difflib
 import re
 
+from agent.core.likeness import did_you_mean
 from agent.server.caps import Capabilities
 from agent.server.command import Argument, Builder
 
@@ -78,8 +78,7 @@ def _on_off(caps: Capabilities, name: str) -> tuple[str, ...]:
 def _is_tolerated(build: Builder, name: str) -> bool:
     """Built-in lists may be behind the binary that will run; the binary's own help is not."""
     caps = build.capabilities
-    close = difflib.get_close_matches(name, sorted(caps.switches | caps.valued), n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]}?" if close else "see its --help"
+    hint = did_you_mean(name, sorted(caps.switches | caps.valued), "see its --help", form="{}")
     message = f"extra_args: {build.server} does not know {name}"
     if caps.is_built_in:
         build.warn("extra_args", message, f"{hint} Ask the program itself with --binary")

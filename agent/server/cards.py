@@ -5,7 +5,6 @@ for keys that a profile leaves open. Which card it is says the profile (`card`),
 goes by, else the architecture in the header of its file.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.errors import ModelFileError, UsageError
+from agent.core.likeness import did_you_mean
 
 FOLDER = "cards"
 DEFAULT = "default"
@@ -65,8 +65,7 @@ def find_card(name: str, folders: Sequence[Path]) -> Card:
     """
     files = _files(folders)
     if name not in files:
-        close = difflib.get_close_matches(name, list(files), n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(files)}, auto and none"
+        hint = did_you_mean(name, files, f"there are: {', '.join(files)}, auto and none", cutoff=0.5)
         raise UsageError(f"unknown model card {name!r}", hint)
     return read_card(files[name])
 
@@ -196,8 +195,7 @@ def _says(name: str, part: str) -> bool:
 def _refuse_unknown(path: Path, table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
     for key in table:
         if key not in known:
-            close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+            hint = did_you_mean(key, known, f"known keys: {', '.join(known)}", cutoff=0.5)
             raise UsageError(f"the model card {path}: unknown key {prefix + key!r}", hint)
 
 

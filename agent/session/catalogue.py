@@ -5,12 +5,12 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent.core.errors import UsageError
+from agent.core.likeness import most_alike
 from agent.session.kept import load_kept
 from agent.session.lines import parse_line
 from agent.session.store import EVENTS_NAME, is_active, is_session_id, session_names, sessions_folder
@@ -82,8 +82,8 @@ def _instead_of(name: str, folders: Iterable[Path]) -> str:
     shown = "agent session list shows the sessions"
     ids = [folder.name for folder in folders]
     by_end = {one.rpartition("-")[2]: one for one in reversed(ids)}
-    close = get_close_matches(name, [*by_end, *ids], n=1, cutoff=_LEAST_LIKENESS) if name else []
-    return f"did you mean {by_end.get(close[0], close[0])}? {shown}" if close else shown
+    close = most_alike(name, [*by_end, *ids], cutoff=_LEAST_LIKENESS) if name else ""
+    return f"did you mean {by_end.get(close, close)}? {shown}" if close else shown
 
 
 def summarise(folder: Path) -> SessionSummary:

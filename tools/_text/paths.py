@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent.core.likeness import alike
 from agent.core.tool import ToolContext
 
 SKIPPED_FOLDERS = frozenset(
@@ -75,14 +76,12 @@ def missing(workspace: Path, path: Path) -> RefusalError:
 
 def closest_names(workspace: Path, path: Path) -> list[str]:
     """Up to three existing files: the same name elsewhere first, then similar names."""
-    import difflib
-
     wanted = shown(workspace, path)
     known = list(_some_files(workspace))
     same_name = [name for name in known if name.rpartition("/")[2].lower() == path.name.lower()]
-    similar = difflib.get_close_matches(wanted, known, _SUGGESTIONS)
+    similar = alike(wanted, known, most=_SUGGESTIONS)
     by_name = {name.rpartition("/")[2]: name for name in reversed(known)}
-    similar_name = [by_name[name] for name in difflib.get_close_matches(path.name, by_name, _SUGGESTIONS)]
+    similar_name = [by_name[name] for name in alike(path.name, by_name, most=_SUGGESTIONS)]
     return list(dict.fromkeys(same_name + similar + similar_name))[:_SUGGESTIONS]
 
 

@@ -1,11 +1,11 @@
 """All slash commands, and how a line becomes one of them."""
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.errors import UsageError
+from agent.core.likeness import most_alike
 from agent.ui.commands import look, machine, mcp, rewind, session
 from agent.ui.commands.command import Command, Host
 from agent.ui.entry.fuzzy import best
@@ -80,9 +80,8 @@ def find(name: str) -> Command:
         if name == command.name or name in command.aliases:
             return command
     names = [known for command in ALL for known in (command.name, *command.aliases)]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=_LEAST_LIKENESS)
     starts = [known for known in names if name and known.startswith(name)]
-    guess = (starts or close or [""])[0]
+    guess = starts[0] if starts else most_alike(name, names, cutoff=_LEAST_LIKENESS)
     raise UsageError(
         f"there is no command /{one_line(name, 30)}",
         f"did you mean /{guess}?" if guess else "/help lists them",
