@@ -10,6 +10,7 @@ from acp.schema import AvailableCommand, AvailableCommandInput, UnstructuredComm
 from agent.core.errors import UsageError
 from agent.core.handle import SessionHandle
 from agent.core.outside_text import fenced, one_line, tidy
+from agent.core.undo_words import brought_back, taken_back
 
 _COMMAND = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)*)(?:\s+(.*))?", re.S)
 _LONGEST_CELL = 120
@@ -86,17 +87,11 @@ async def _diff(handle: SessionHandle, _: str) -> str:
 
 
 async def _undo(handle: SessionHandle, _: str) -> str:
-    return _undone(await handle.command("undo", {}))
+    return taken_back(await handle.command("undo", {}))
 
 
 async def _redo(handle: SessionHandle, _: str) -> str:
-    return _undone(await handle.command("redo", {}))
-
-
-def _undone(result: Any) -> str:
-    parts = [f"put back: {', '.join(result.restored)}"] if result.restored else []
-    parts += [f"removed: {', '.join(result.deleted)}"] if result.deleted else []
-    return "; ".join(parts) or "There was nothing to take back."
+    return brought_back(await handle.command("redo", {}))
 
 
 async def _model(handle: SessionHandle, argument: str) -> str:
@@ -155,7 +150,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("compact", "make the conversation shorter", _compact, "what to keep above all"),
     Command("context", "what fills the context, in tokens", _context),
     Command("diff", "show what this session changed", _diff),
-    Command("undo", "take back what this session changed in files", _undo),
+    Command("undo", "take back what the last turn changed in files", _undo),
     Command("redo", "bring back what was undone", _redo),
     Command("model", "go on with another profile", _model, "profile"),
     Command("server", "state of the model server; start or stop it", _server, "start or stop"),

@@ -86,9 +86,8 @@ class LiveSession:
     """What a session consists of.
 
     `cancel` ends the running turn, each of `commands` a command of the person's. `changing` is held by
-    services that change files or the engine; a turn begins after them. `undone` are the sessions that
-    would redo what was undone. `speed` watches whether drafting pays, `reuse` what the server keeps,
-    `moment` how far the running step is.
+    services that change files or the engine; a turn begins after them. `speed` watches whether drafting
+    pays, `reuse` what the server keeps, `moment` how far the running step is.
     `log` has what is known of all turns; the turn loop adds what happens in a turn.
     `began` wakes who waits for a turn to begin. `slot_tokens` are those that the server's slot holds where a
     question beside the work stands behind the conversation, else 0. `is_left_off` says that the server may
@@ -121,7 +120,6 @@ class LiveSession:
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     commands: set[asyncio.Event] = field(default_factory=set)
-    undone: list[str] = field(default_factory=list)
     speed: SpeedGuard | None = None
     reuse: ReuseWatch = field(default_factory=ReuseWatch)
     moment: Moment = field(default_factory=Moment)

@@ -108,13 +108,10 @@ async def _files(live: LiveSession, turn: int, changed: list[str]) -> RewoundFil
     store, ledger = live.record.store, live.record.ledger
 
     def work() -> RewoundFiles:
-        with ledger.own_changes():
+        with ledger.own_changes(undoing=True):
             return rewind_files(state_folder(), live.workspace, store.folder, turn, changed)
 
-    files = await asyncio.to_thread(work)
-    if files.recorded_as:
-        live.undone.append(files.recorded_as)
-    return files
+    return await asyncio.to_thread(work)
 
 
 def _tell(live: LiveSession, point: RewindPoint, what: What, files: RewoundFiles, changed: list[str]) -> None:

@@ -6,7 +6,7 @@
 | `history` | | a list of events: the conversation so far, to be drawn again |
 | `context` | | a `ContextReport`: what fills the window, by kind |
 | `diff` | | unified diff of what the file tools changed in this session, as text |
-| `undo`, `redo` | | an `UndoResult` |
+| `undo`, `redo` | | a `Stepped`: one turn of this session back, or forward again |
 | `rewind_points` | | a list of `RewindPoint`: turns that can be gone back to |
 | `rewind` | `to_turn`, `what` = chat, files or both (default) | a `RewindResult`; `history` is another then |
 | `shell` | `command`, `context` (default true) | a `ShellRun`; events show it meanwhile |
@@ -57,10 +57,9 @@ from agent.core.outside_text import shown_name
 from agent.resources import state_folder
 from agent.session.catalogue import SessionSummary, session_folders, summarise
 from agent.session.diffs import session_diff
-from agent.session.kept import load_kept
 from agent.session.replay import events_in, still_there
+from agent.session.stepping import Stepped, step_back, step_forward
 from agent.session.store import load
-from agent.session.undo import UndoResult, undo
 
 if TYPE_CHECKING:
     from agent.app.session_bench import BenchRun
@@ -143,39 +142,29 @@ class SessionServices:
         folder, workspace = self._live.record.store.folder, self._live.workspace
         return await asyncio.to_thread(session_diff, folder, workspace)
 
-    async def _undo(self, _: Mapping[str, Any]) -> UndoResult:
-        self._refuse_while_running("undo")
-        store = self._live.record.store
-        if not await asyncio.to_thread(load_kept, store.folder):
-            raise UsageError("nothing to undo: this session has changed no files")
-        async with self._live.changing:
-            return await self._put_back(store.id, "undid your changes")
+    async def _undo(self, _: Mapping[str, Any]) -> Stepped:
+        return await self._step("undo", step_back, "undid your changes")
 
-    async def _redo(self, _: Mapping[str, Any]) -> UndoResult:
-        self._refuse_while_running("redo")
-        if not self._live.undone:
-            raise UsageError("nothing to redo: nothing was undone in this session")
-        async with self._live.changing:
-            result = await self._put_back(self._live.undone[-1], "brought back the changes that were undone")
-            self._live.undone.clear()
-        return result
+    async def _redo(self, _: Mapping[str, Any]) -> Stepped:
+        return await self._step("redo", step_forward, "brought back the changes that were undone")
 
-    async def _put_back(self, session_id: str, what: str) -> UndoResult:
+    async def _step(self, name: str, step: Callable[..., Stepped], what: str) -> Stepped:
         live = self._live
+        self._refuse_while_running(name)
         workspace, own = live.workspace, live.record.store.id
 
-        def work() -> UndoResult:
-            with live.record.ledger.own_changes():
-                return undo(state_folder(), workspace, session_id, own=own)
+        def work() -> Stepped:
+            with live.record.ledger.own_changes(undoing=True):
+                return step(state_folder(), workspace, own=own)
 
-        result = await asyncio.to_thread(work)
-        files = (*result.restored, *result.deleted)
+        async with live.changing:
+            stepped = await asyncio.to_thread(work)
+        files = (*stepped.restored, *stepped.deleted)
         if files:
-            live.undone.append(result.recorded_as)
             names = ", ".join(map(shown_name, files))
             live.inbox.note(f"(The user {what}: {names}. Read a file again before you change it.)")
         live.glance.refresh()
-        return result
+        return stepped
 
     async def _rewind_points(self, _: Mapping[str, Any]) -> list[RewindPoint]:
         return rewind_points(self._live)

@@ -21,6 +21,9 @@ COMMANDS = {
     "install": "`agent server install` builds a server, `agent setup` does all that is needed",
     "logs": "`agent server logs` shows the end of a server's log",
     "pull": "`agent model pull` fetches the files of a model",
+    "redo": "`agent undo --redo` brings back what was undone last",
+    "rewind": "`agent undo` takes back what the last run changed, again the one before; /rewind in the "
+    "terminal also goes back in the conversation",
     "stop": "`agent server stop` stops the model server",
     "version": "see `agent --version`",
 }

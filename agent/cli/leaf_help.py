@@ -62,7 +62,7 @@ agent run -p 'Fix the typo in README.md' --commit
 agent run -p 'Mend the tests' --check 'pytest -q' --max-seconds 600""",
     "agent setup": "agent setup --dry-run\nagent setup --yes",
     "agent doctor": "agent doctor\nagent doctor --live --profile embedded",
-    "agent undo": "agent undo\nagent undo --list\nagent undo a1b2c3",
+    "agent undo": "agent undo\nagent undo --redo\nagent undo --list\nagent undo a1b2c3",
     "agent session list": "agent session list -n 5\nagent session list --json\nagent session list | cut -f1",
     "agent session show": "agent session show\nagent session show a1b2c3 --raw",
     "agent session resume": "agent session resume\nagent session resume a1b2c3",

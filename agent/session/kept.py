@@ -8,7 +8,7 @@ precedes, so a kill at any point loses nothing.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,19 +31,27 @@ FOLDER_NAME = "before"
 INDEX_NAME = "index.jsonl"
 
 
+Moment = Callable[[], Mapping[str, Any]]
+"""Gives what a line says about when a change was: `after` is the newest session then, `at` the time in
+seconds since 1970."""
+
+
 class KeptFiles:
     """Reads and extends the originals of the session in `session_folder`, for files in `workspace`.
 
     Nothing is written before the first `keep`. Paths are given by their name in the resolved workspace.
+    `moment` is asked once a turn, at its first change.
     """
 
-    def __init__(self, session_folder: Path, workspace: Path) -> None:
+    def __init__(self, session_folder: Path, workspace: Path, moment: Moment | None = None) -> None:
         self.workspace = workspace
+        self._moment = moment
         self._root = os.fspath(workspace)
         self.contents = contents_of(session_folder)
         self.files = load_kept(session_folder)
         self._index: LineAppender | None = None
         self._turn = last_turn(session_folder)
+        self._is_placed = False
 
     def keep(self, key: str) -> FileState:
         """Keeps a file of which nothing is known yet, and returns what it is now.
@@ -53,7 +61,8 @@ class KeptFiles:
         """
         state = self.contents.keep(f"{self._root}/{key}")
         made = [] if state != ABSENT else self.missing_folders(key)
-        self._append({"do": "keep", "path": key, "turn": self._turn, "made": made, **state_record(state)})
+        record = {"do": "keep", "path": key, "turn": self._turn, "made": made, **state_record(state)}
+        self._append({**record, **self._place()})
         self.files[key] = KeptFile(state, tuple(made))
         return state
 
@@ -69,7 +78,7 @@ class KeptFiles:
         """
         self._take_over(original, source)
         record = {"do": "keep", "path": key, "turn": self._turn, "made": list(made)}
-        self._append({**record, **state_record(original)})
+        self._append({**record, **state_record(original), **self._place()})
         self.files[key] = KeptFile(original, tuple(made))
 
     def adopt_foreign(self, key: str, state: FileState, source: ContentStore) -> None:
@@ -86,16 +95,24 @@ class KeptFiles:
         except OSError as error:
             raise AgentError(f"cannot keep a file in {self.contents.folder}: {error.strerror}") from error
 
-    def set_result(self, key: str, state: FileState) -> None:
-        """Notes what the session left at `key`.
+    def set_result(self, key: str, state: FileState, *, undoing: bool = False) -> None:
+        """Notes what the session left at `key`. `undoing` says that this is no change of a turn.
 
         Raises:
             AgentError: it could not be noted; undo will not know the file for ours then.
         """
         if self.files[key].result == state:
             return
-        self._append({"do": "result", "path": key, "turn": self._turn, **state_record(state)})
+        record = {"do": "result", "path": key, "turn": self._turn, **state_record(state)}
+        self._append({**record, **({"undoing": True} if undoing else self._place())})
         self.files[key].result = state
+
+    def _place(self) -> Mapping[str, Any]:
+        """Where in the order of all sessions the changes of this turn are, once a turn."""
+        if self._moment is None or self._is_placed:
+            return {}
+        self._is_placed = True
+        return self._moment()
 
     def set_foreign(self, key: str) -> None:
         """Keeps what somebody else made of `key` before the session changes it again.
@@ -114,6 +131,7 @@ class KeptFiles:
             AgentError: it could not be kept.
         """
         self._turn = number
+        self._is_placed = False
         if not self.files:
             return
         states = {key: state_record(self._kept_now(key)) for key in self.files}

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from agent.session.held import drop_held
 from agent.session.kept import KeptFiles
 from agent.session.placing import put_back, remove_if_empty
 from agent.session.states import ABSENT, ContentStore, FileState, digest_of, relative_key
+from agent.session.store import moment_of
 
 
 class SeenFiles:
@@ -57,16 +59,22 @@ class SessionLedger:
     file takes what it finds for the announced change. `record` without an announcement (a read) never
     claims a change for the session.
 
-    `report` gets one line when the bookkeeping after a change fails; the change itself stands.
+    `report` gets one line when the bookkeeping after a change fails; the change itself stands. `clock` is
+    in seconds since 1970.
     """
 
     def __init__(
-        self, workspace: Path, session_folder: Path, *, report: Callable[[str], None] | None = None
+        self,
+        workspace: Path,
+        session_folder: Path,
+        *,
+        report: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.workspace = workspace.resolve()
         self._root = os.fspath(self.workspace)
         self._session_folder = session_folder
-        self._kept = KeptFiles(session_folder, self.workspace)
+        self._kept = KeptFiles(session_folder, self.workspace, lambda: moment_of(session_folder, clock()))
         self._files = SeenFiles(self.workspace)
         self._announced: set[str] = set()
         self._report = report
@@ -155,9 +163,10 @@ class SessionLedger:
         return tuple(restored)
 
     @contextmanager
-    def own_changes(self) -> Iterator[None]:
+    def own_changes(self, *, undoing: bool = False) -> Iterator[None]:
         """Counts what happens to already kept files inside the block as the session's own.
 
+        `undoing` says that a person takes changes back or brings them back, which is no change of a turn.
         For running commands: a formatter that the model starts is not somebody else. Files that somebody
         else had changed before the block stay somebody else's.
         """
@@ -167,7 +176,7 @@ class SessionLedger:
         finally:
             for key in ours:
                 if self._present(key) != self._kept.files[key].last_known:
-                    self._settle(key)
+                    self._settle(key, undoing=undoing)
 
     def adopt(self, key: str, original: FileState, made: Sequence[str], source: ContentStore) -> None:
         """Counts a change that a command has made as the session's. For what it was, see `KeptFiles.adopt`.
@@ -229,10 +238,10 @@ class SessionLedger:
         else:
             self._kept.set_foreign(key)
 
-    def _settle(self, key: str) -> None:
+    def _settle(self, key: str, *, undoing: bool = False) -> None:
         self._announced.discard(key)
         try:
-            self._kept.set_result(key, self._present(key))
+            self._kept.set_result(key, self._present(key), undoing=undoing)
         except AgentError as error:
             if self._report is not None:
                 self._report(f"undo will not cover {key}: {error.message}")

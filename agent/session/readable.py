@@ -97,7 +97,10 @@ def _result(record: Record) -> Iterator[str]:
 
 
 def _undo(record: Record) -> Iterator[str]:
-    yield f"undid session {record.get('of', '')}"
+    if record.get("reason") == "not finished":
+        return  # another line follows, unless it was killed
+    turn = f"turn {record['turn']} of " if record.get("turn") else ""
+    yield f"undid {turn}session {record.get('of', '')}"
     for what in ("restored", "deleted"):
         if record.get(what):
             yield f"{what}: {', '.join(map(str, record[what]))}"

@@ -51,13 +51,13 @@ def plan_rewind(session: Path, workspace: Path, turn: int, changed: Iterable[str
             conflicts.append((path, reason))
         elif present != wanted:
             steps.append(UndoStep(path, present, wanted, kept.made_folders))
-    return UndoPlan(session, workspace, tuple(steps), tuple(conflicts))
+    return UndoPlan(session, workspace, tuple(steps), tuple(conflicts), turn)
 
 
 def rewind_files(
     state_folder: Path, workspace: Path, session: Path, turn: int, changed: Iterable[str] = ()
 ) -> RewoundFiles:
-    """Puts back what the session changed from turn `turn` on. See `plan_rewind`.
+    """Puts back what the session, which is open, changed from turn `turn` on. See `plan_rewind`.
 
     Raises:
         UndoRefusedError: a file is being changed right now; nothing was changed.
@@ -66,7 +66,7 @@ def rewind_files(
     plan = plan_rewind(session, workspace, turn, changed)
     if not plan.steps:
         return RewoundFiles(left=plan.conflicts)
-    result = carry_out(state_folder, plan)
+    result = carry_out(state_folder, plan, own=session.name)
     return RewoundFiles(result.restored, result.deleted, plan.conflicts, result.recorded_as)
 
 

@@ -244,6 +244,14 @@ def session_names(folder: Path) -> list[str]:
         return []
 
 
+def moment_of(session_folder: Path, now: float) -> dict[str, Any]:
+    """When something happens in a session, for the order of all of a workspace's: see `kept.Moment`.
+
+    The newest session decides, as a clock may be set back.
+    """
+    return {"after": max(session_names(session_folder.parent), default=session_folder.name), "at": now}
+
+
 def require_closed(session_folder: Path) -> None:
     """Raises UsageError: a living process is recording this session."""
     if is_active(session_folder):

@@ -1,8 +1,8 @@
 """Undoing what a session changed, all of it or nothing.
 
 A file is put back only if it still is exactly what the session left, so nobody's later work is lost.
-Whatever undo replaces or deletes is kept in a session of its own, which can be undone like any other:
-undoing twice is redoing.
+Whatever undo replaces or deletes is kept in a session of its own, which can be undone like any other.
+Which one comes next is for `stepping` to say.
 """
 
 import os
@@ -23,6 +23,7 @@ from agent.session.states import (
     state_below,
 )
 from agent.session.store import SessionStore, is_active
+from agent.session.undo_notes import note_results, take_over_killed
 
 Replace = Callable[[Path, Path], object]
 """Puts the first path in the place of the second one in one step, like `os.replace`."""
@@ -49,25 +50,28 @@ class UndoStep:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """What undoing a session takes. With conflicts it cannot be done."""
+    """What undoing a session takes, or its turns from `turn` on. With conflicts it cannot be done."""
 
     session: Path
     workspace: Path
     steps: tuple[UndoStep, ...]
     conflicts: tuple[tuple[str, str], ...] = ()
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
     """`restored` have their old content again, `deleted` had been created by the session.
 
-    `recorded_as` is the session that undoes this undo; empty if there was nothing to do.
+    `recorded_as` is the session that undoes this undo; empty if there was nothing to do. `turn` is the turn
+    that was undone, 0 where it was all of the session.
     """
 
     session_id: str
     restored: tuple[str, ...]
     deleted: tuple[str, ...]
     recorded_as: str
+    turn: int = 0
 
 
 @dataclass(slots=True)
@@ -83,21 +87,6 @@ class _Progress:
     staged: list[_Staged] = field(default_factory=list)
     done: list[_Staged] = field(default_factory=list)
     made_folders: list[Path] = field(default_factory=list)
-
-
-def newest_undoable(state_folder: Path, workspace: Path) -> Path:
-    """The newest session that changed files.
-
-    Raises:
-        UsageError: there is none.
-    """
-    for folder in session_folders(state_folder, workspace):
-        if load_kept(folder):
-            return folder
-    raise UsageError(
-        f"nothing to undo: no session has changed files in {workspace}",
-        "run this in the folder that the agent worked in",
-    )
 
 
 def plan_undo(session: Path, workspace: Path) -> UndoPlan:
@@ -124,12 +113,12 @@ def plan_undo(session: Path, workspace: Path) -> UndoPlan:
 def undo(
     state_folder: Path,
     workspace: Path,
-    session: str | None = None,
+    session: str,
     *,
     replace: Replace = os.replace,
     own: str = "",
 ) -> UndoResult:
-    """Puts back every file that a session's file tools changed, by default the newest session's.
+    """Puts back every file that a session changed, or that an undo did.
 
     Files get their old bytes and permissions, links their target; created files are deleted, and so are
     the folders that were created for them unless something else is in there. `replace` stands in for
@@ -141,29 +130,50 @@ def undo(
         AgentError: the disk failed; what had been put back was taken back.
     """
     workspace = workspace.resolve()
-    if session is None:
-        folder = newest_undoable(state_folder, workspace)
-    else:
-        folder = find_session(state_folder, workspace, session)
+    folder = find_session(state_folder, workspace, session)
+    require_ended(folder, own)
+    plan = plan_undo(folder, workspace)
+    if not plan.steps and not plan.conflicts:
+        return UndoResult(folder.name, (), (), "")
+    return carry_out_all(state_folder, plan, replace, own=own)
+
+
+def require_ended(folder: Path, own: str) -> None:
+    """Raises UsageError: a living process other than the session `own` records this session."""
     if folder.name != own and is_active(folder):
         raise UsageError(f"session {folder.name} is still running", "stop it first")
-    plan = plan_undo(folder, workspace)
+
+
+def carry_out_all(
+    state_folder: Path, plan: UndoPlan, replace: Replace = os.replace, *, own: str = ""
+) -> UndoResult:
+    """The same as `carry_out`, but nothing where there are conflicts.
+
+    Raises:
+        UndoRefusedError: there are.
+    """
     if plan.conflicts:
         raise _refusal(state_folder, plan)
-    if not plan.steps:
-        return UndoResult(folder.name, (), (), "")
-    return carry_out(state_folder, plan, replace)
+    return carry_out(state_folder, plan, replace, own=own)
 
 
-def carry_out(state_folder: Path, plan: UndoPlan, replace: Replace = os.replace) -> UndoResult:
-    """Takes the steps of a plan, all or none, whatever its conflicts. Raises what `undo` does."""
+def carry_out(
+    state_folder: Path, plan: UndoPlan, replace: Replace = os.replace, *, own: str = ""
+) -> UndoResult:
+    """Takes the steps of a plan, all or none, whatever its conflicts. Raises what `undo` does.
+
+    What an earlier undo of the same session had done when it was killed becomes part of this one.
+    """
     name = plan.session.name
+    about = {"type": "undo", "of": name} | ({} if plan.turn is None else {"turn": plan.turn})
     with SessionStore.create(state_folder, plan.workspace, task=f"undo of {name}", kind="undo") as record:
+        record.append({**about, "reason": "not finished"})
         progress = _Progress()
         kept = KeptFiles(record.folder, plan.workspace)
         try:
             _stage(plan, kept, progress)
             _put_in_place(plan, kept, progress, replace)
+            take_over_killed(plan.session, record.folder, kept)
         except BaseException as error:
             clean = _take_back(plan.workspace, kept, progress)
             kept.close()
@@ -174,12 +184,11 @@ def carry_out(state_folder: Path, plan: UndoPlan, replace: Replace = os.replace)
                 raise _failure(name, error, clean, record.folder) from error
             raise
         kept.close()
+        note_results(plan.session, kept, own)
         deleted = tuple(step.path for step in plan.steps if step.original == ABSENT)
         restored = tuple(step.path for step in plan.steps if step.original != ABSENT)
-        record.append(
-            {"type": "undo", "of": name, "reason": "done", "restored": restored, "deleted": deleted}
-        )
-    return UndoResult(name, restored, deleted, record.id)
+        record.append({**about, "reason": "done", "restored": restored, "deleted": deleted})
+    return UndoResult(name, restored, deleted, record.id, plan.turn or 0)
 
 
 def _stage(plan: UndoPlan, kept: KeptFiles, progress: _Progress) -> None:

@@ -10,9 +10,8 @@ import pytest
 from agent.app.killed_command import recover_held
 from agent.core.errors import AgentError
 from agent.session.held import FOLDER_NAME, Bounds
-from agent.session.undo import undo
 from tests.app.commanded_rig import Session, kept_after_a_kill, repository, shell, without_git
-from tests.session.undo_rig import snapshot
+from tests.session.undo_rig import redo, snapshot, undo
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_what_a_command_does_to_files_is_undone(workspace: Path, state: Path, co
     session.undo()
     assert without_git(workspace) == before
     assert session.told == []
-    undo(state, workspace)
+    redo(state, workspace)
     assert without_git(workspace) == after
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from agent.app.ignored import MOST_IN_FOLDERS
 from agent.session.held import Bounds
-from agent.session.undo import undo
 from tests.app.commanded_rig import Session, kept_after_a_kill, repository, shell
-from tests.session.undo_rig import snapshot
+from tests.session.undo_rig import redo, snapshot
 
 INSIDE = ("sub", "clone", "clone/deep", "repos/one")
 
@@ -67,7 +66,7 @@ def test_what_a_command_does_inside_is_undone(workspace: Path, state: Path, comm
     session.undo()
     assert files_in(workspace) == before
     assert session.told == []
-    undo(state, workspace)
+    redo(state, workspace)
     assert files_in(workspace) == after
 
 

@@ -39,8 +39,16 @@ async def test_undo_and_redo_of_an_open_session(scripted_server: StartServer, wo
         assert told.endswith("And?")
         await talk.turn("Once more")
         assert (work / "a.py").read_text("utf-8") == "x = 3\n"
-        await talk.session.command("undo", {})
+        last = await talk.session.command("undo", {})
+        assert (last.turn, last.task, last.goes_further) == (3, "Once more", True)
+        assert (work / "a.py").read_text("utf-8") == "x = 2\n"
+        first = await talk.session.command("undo", {})
+        assert (first.turn, first.task, first.goes_further) == (1, "Do it", False)
         assert (work / "a.py").read_text("utf-8") == "x = 1\n"
+        with pytest.raises(UsageError, match="nothing more to undo"):
+            await talk.session.command("undo", {})
+        assert [(await talk.session.command("redo", {})).turn for _ in range(2)] == [1, 3]
+        assert (work / "a.py").read_text("utf-8") == "x = 3\n"
     assert "-x = 1\n+x = 2\n" in diff
     assert "+++ b/b.py" in diff
 

@@ -65,9 +65,12 @@ def test_undo_puts_back_names_the_files_and_says_how_to_return(
     assert agent("undo") == 0
     out, err = capsys.readouterr()
     assert out == "restored  a.py\ndeleted  b.py\n"
-    assert f"undid {run}; to take that back: agent undo " in err
+    assert err == f"undid {run} (x); agent undo --redo brings it back\n"
     assert (workspace / "a.py").read_text(encoding="utf-8") == "old\n"
-    assert agent("undo", err.split()[-1]) == 0
+    assert agent("undo", "--redo") == 0
+    out, err = capsys.readouterr()
+    assert out == "restored  a.py\nrestored  b.py\n"
+    assert err == f"brought back {run} (x); agent undo takes it back again\n"
     assert (workspace / "b.py").read_text(encoding="utf-8") == "new\n"
 
 
@@ -79,7 +82,7 @@ def test_undo_works_from_a_subfolder_and_from_elsewhere(
     agent("undo")
     assert (workspace / "a.py").read_text(encoding="utf-8") == "old\n"
     monkeypatch.chdir(tmp_path)
-    agent("undo", "-C", "work")
+    agent("undo", "--redo", "-C", "work")
     assert (workspace / "a.py").read_text(encoding="utf-8") == "new\n"
 
 

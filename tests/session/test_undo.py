@@ -12,11 +12,11 @@ from agent.core.errors import UsageError
 from agent.session.catalogue import session_folders
 from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore, load
-from agent.session.undo import UndoRefusedError, plan_undo, undo
-from tests.session.undo_rig import Run, Snapshot, snapshot
+from agent.session.undo import UndoRefusedError, plan_undo
+from tests.session.undo_rig import Run, Snapshot, redo, snapshot, undo
 
 
-def test_everything_is_as_before_after_undo_and_changed_again_after_a_second(
+def test_everything_is_as_before_after_undo_and_changed_again_after_redo(
     workspace: Path, state: Path
 ) -> None:
     before = snapshot(workspace)
@@ -34,7 +34,7 @@ def test_everything_is_as_before_after_undo_and_changed_again_after_a_second(
         ("src/a.py", "script"),
         ("new/deep/b.py",),
     )
-    undo(state, workspace)
+    redo(state, workspace)
     assert snapshot(workspace) == after
     undo(state, workspace)
     assert snapshot(workspace) == before
@@ -175,7 +175,7 @@ def test_a_file_already_put_back_by_hand_is_left_alone(workspace: Path, state: P
     run.write("src/a.py", b"new\n")
     run.finish()
     (workspace / "src" / "a.py").write_bytes(original)
-    result = undo(state, workspace)
+    result = undo(state, workspace, run.store.id)
     assert (result.restored, result.deleted, result.recorded_as) == ((), (), "")
     assert len(session_folders(state, workspace)) == 1
 
@@ -248,7 +248,8 @@ def test_the_record_of_an_undo_says_what_it_did(workspace: Path, state: Path) ->
     run.write("new.py", b"new\n")
     session = run.finish()
     undo(state, workspace)
-    header, event = load(session_folders(state, workspace)[0] / "events.jsonl")
+    header, begun, event = load(session_folders(state, workspace)[0] / "events.jsonl")
+    assert begun == {"type": "undo", "of": session, "reason": "not finished"}
     assert (header["kind"], header["task"]) == ("undo", f"undo of {session}")
     assert event == {"type": "undo", "of": session, "reason": "done", "restored": [], "deleted": ["new.py"]}
 
@@ -273,4 +274,4 @@ def test_a_pipe_that_stood_in_the_place_of_a_file_is_not_made_again(workspace: P
     session = run.finish()
     undo(state, workspace, session)
     with pytest.raises(UndoRefusedError, match=r"src/a\.py: it was no regular file"):
-        undo(state, workspace)
+        redo(state, workspace)

@@ -9,13 +9,13 @@ import pytest
 
 from agent.core.errors import AgentError
 from agent.session.catalogue import session_folders
-from agent.session.undo import UndoRefusedError, undo
-from tests.session.undo_rig import Run, Snapshot, snapshot
+from agent.session.undo import UndoRefusedError
+from tests.session.undo_rig import Run, Snapshot, redo, snapshot, undo
 
 KILLED_UNDO = """
 import os, sys
 from pathlib import Path
-from agent.session.undo import undo
+from agent.session.stepping import step_back
 left = int(sys.argv[3])
 def replace(source, destination):
     global left
@@ -23,7 +23,7 @@ def replace(source, destination):
         os.kill(os.getpid(), 9)
     left -= 1
     os.replace(source, destination)
-undo(Path(sys.argv[1]), Path(sys.argv[2]), replace=replace)
+step_back(Path(sys.argv[1]), Path(sys.argv[2]), replace=replace)
 """
 
 
@@ -77,8 +77,9 @@ def test_a_missing_original_is_named(workspace: Path, state: Path) -> None:
 
 
 @pytest.mark.parametrize("replaced", [0, 1, 2])
-def test_an_undo_killed_half_way_can_be_finished_or_taken_back(
-    workspace: Path, state: Path, replaced: int
+@pytest.mark.parametrize("finished", [True, False])
+def test_an_undo_killed_half_way_is_finished_by_the_next_or_taken_back_by_redo(
+    workspace: Path, state: Path, replaced: int, finished: bool
 ) -> None:
     run = Run(state, workspace)
     before = snapshot(workspace)
@@ -88,10 +89,13 @@ def test_an_undo_killed_half_way_can_be_finished_or_taken_back(
     after = snapshot(workspace)
     command = [sys.executable, "-c", KILLED_UNDO, str(state), str(workspace), str(replaced)]
     assert subprocess.run(command, check=False).returncode in (0, -9)
-    if replaced < 2:
-        undo(state, workspace)  # the newest session is the undo that was killed
-        assert visible(workspace) == after
-    undo(state, workspace, session)
+    if finished and replaced < 2:
+        assert undo(state, workspace).session_id == session
+    if finished:
+        assert visible(workspace) == before
+    redo(state, workspace)
+    assert visible(workspace) == after
+    undo(state, workspace)
     assert visible(workspace) == before
 
 

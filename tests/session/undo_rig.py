@@ -4,8 +4,11 @@ import os
 import stat
 from pathlib import Path
 
+from agent.session import stepping
 from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore
+from agent.session.undo import Replace, UndoResult
+from agent.session.undo import undo as undo_session
 
 Snapshot = dict[str, tuple]
 
@@ -36,6 +39,19 @@ class Run:
         self.ledger.close()
         self.store.close()
         return self.store.id
+
+
+def undo(
+    state: Path, workspace: Path, session: str = "", *, replace: Replace = os.replace, own: str = ""
+) -> UndoResult:
+    """What `agent undo` does, with an id or without one."""
+    if session:
+        return undo_session(state, workspace, session, replace=replace, own=own)
+    return stepping.step_back(state, workspace, replace=replace, own=own).result
+
+
+def redo(state: Path, workspace: Path) -> UndoResult:
+    return stepping.step_forward(state, workspace).result
 
 
 def snapshot(folder: Path) -> Snapshot:

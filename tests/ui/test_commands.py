@@ -345,13 +345,20 @@ async def test_a_fork_goes_on_in_a_copy_of_the_open_session():
         assert rig.openings[-1] == Opening(resume=FACTS.session_id, fork=True)
 
 
-async def test_redo_names_the_files_that_are_back():
-    rig = rig_with(redo=SimpleNamespace(restored=("a.py",), deleted=("b.py",)))
+async def test_undo_and_redo_say_what_they_did_and_how_to_go_on():
+    files = {"restored": ("a.py",), "deleted": ("b.py",)}
+    back = SimpleNamespace(turn=3, task="now the docs\n" + "and more " * 20, goes_further=True, **files)
+    forward = SimpleNamespace(turn=0, task="", goes_further=False, **files)
+    rig = rig_with(undo=back, redo=forward)
     async with rig.app.run_test() as pilot:
         await settle(pilot, rig)
+        await run_line(pilot, rig, "/undo")
         await run_line(pilot, rig, "/redo")
         await rest(pilot)
-        assert rig.lines == ["put back: a.py; removed: b.py"]
+        undone, redone = rig.lines
+    assert undone.startswith("Took back turn 3 (now the docs and more and more")
+    assert undone.endswith("…): put back a.py; removed b.py. /redo brings it back, /undo goes further back.")
+    assert redone == "Brought back the changes: put back a.py; removed b.py. /undo takes it back."
 
 
 @pytest.mark.parametrize("action", ["start", "stop"])

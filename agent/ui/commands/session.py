@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from agent.core.errors import UsageError
+from agent.core.undo_words import brought_back, taken_back
 from agent.ui.commands.command import Command, Host
 from agent.ui.commands.reports import context_text
 from agent.ui.options import Opening
@@ -71,19 +72,11 @@ async def fork(host: Host, _argument: str) -> None:
 
 
 async def undo(host: Host, _argument: str) -> None:
-    host.tell(undone(await host.service("undo"), "Nothing to take back."))
+    host.tell(taken_back(await host.service("undo")))
 
 
 async def redo(host: Host, _argument: str) -> None:
-    host.tell(undone(await host.service("redo"), "Nothing to bring back."))
-
-
-def undone(result: Any, nothing: str) -> str:
-    """Which files are as they were, in a line."""
-    restored, deleted = getattr(result, "restored", ()), getattr(result, "deleted", ())
-    parts = [f"put back: {', '.join(restored)}"] if restored else []
-    parts += [f"removed: {', '.join(deleted)}"] if deleted else []
-    return "; ".join(parts) or nothing
+    host.tell(brought_back(await host.service("redo")))
 
 
 async def diff(host: Host, _argument: str) -> None:
@@ -163,15 +156,16 @@ COMMANDS = (
     ),
     Command(
         name="undo",
-        summary="take back what this session changed in files",
+        summary="take back what the last turn changed in files",
         run=undo,
-        help="All of it or nothing, what commands did too. /redo brings it back.",
+        help="All of it or nothing, what commands did too. Once more takes back the turn before it.\n"
+        "/redo brings it back; the conversation stays, /rewind goes back in both.",
     ),
     Command(
         name="redo",
         summary="bring back what was undone",
         run=redo,
-        help="As long as this session is open: what /undo or /rewind took back in files last.",
+        help="What /undo or /rewind took back in files last; once more what was undone before that.",
     ),
     Command(
         name="diff",

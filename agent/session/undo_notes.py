@@ -1,0 +1,54 @@
+"""What an undo notes besides its files: what a killed one had done, and what the session's files are now."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from agent.core.errors import AgentError
+from agent.session.kept import KeptFiles, contents_of, load_kept
+from agent.session.states import FileState
+from agent.session.steps import undo_record
+from agent.session.store import session_names
+
+
+def take_over_killed(session: Path, own_record: Path, kept: KeptFiles) -> None:
+    """Has in this undo what an earlier one of the same session did before it was killed: one redo for both.
+
+    Raises:
+        AgentError: it could not be kept.
+    """
+    for name in sorted(set(session_names(session.parent)) - {own_record.name}):
+        folder = session.parent / name
+        found = undo_record(folder)
+        if found is None or found.is_done or found.of != session.name:
+            continue
+        for path, file in load_kept(folder).items():
+            if path in kept.files or file.result is None or file.result == file.original:
+                continue
+            if _is(kept, path, file.result):
+                kept.adopt(path, file.original, file.made_folders, contents_of(folder))
+                kept.set_result(path, file.result)
+
+
+def note_results(session: Path, kept: KeptFiles, own: str) -> None:
+    """Lets a session know what its files are now, so that nobody takes it for somebody else's change.
+
+    A session that is open (`own`) looks itself. Where it cannot be noted a later undo is refused, no more.
+    """
+    root = session
+    while (found := undo_record(root)) is not None:
+        root = root.parent / found.of
+    if root.name == own or not root.is_dir():
+        return
+    files = KeptFiles(root, kept.workspace)
+    with suppress(AgentError):
+        for path, file in kept.files.items():
+            if path in files.files and file.result is not None and _is(kept, path, file.result):
+                files.set_result(path, file.result, undoing=True)
+    files.close()
+
+
+def _is(kept: KeptFiles, path: str, state: FileState) -> bool:
+    try:
+        return kept.present(path) == state
+    except OSError:
+        return False
