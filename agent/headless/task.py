@@ -4,12 +4,19 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from agent.core.errors import UsageError
 from agent.core.likeness import did_you_mean
 
 MAX_TASK_BYTES = 200_000
+
+# Endings of what people name by mistake for "work on this file". Nobody writes a task in any of these.
+_SOURCE_ENDINGS = """bash bat c cc cfg cjs clj cmd cpp cs css csv cxx dart diff ex exs fish go h hpp hs htm html ini
+ipynb java jl js json jsonl jsx kt kts lock log lua m mjs ml patch php pl ps1 py pyi r rb rs scala scss sh sql
+svelte svg swift toml ts tsx vue xml yaml yml zig zsh"""
+_TEXT_ENDINGS = ("", ".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc", ".org")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +39,8 @@ class Task:
 
 
 def read_task_file(path: Path) -> Task:
-    """Raises UsageError where the file is missing, empty, binary, too long or has a wrong front matter."""
+    """Raises UsageError where the file is missing, empty, binary, too long, a source file or has a wrong
+    front matter."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_TASK_BYTES + 1)  # a device has no end
@@ -43,7 +51,21 @@ def read_task_file(path: Path) -> Task:
         raise UsageError(f"{path} is a folder, not a task file", "name the Markdown file in it") from None
     except OSError as error:
         raise UsageError(f"cannot read the task file {path}: {error.strerror}") from None
+    if _is_source(path, raw):
+        raise UsageError(
+            f"{path} is a source file, not a task",
+            f'say what is to be done with it: agent run -p "Explain {path}"; '
+            f"a task is a Markdown file (rename it to .md, or pipe it: agent run - < {quote(str(path))})",
+        )
     return parse_task(raw, str(path))
+
+
+def _is_source(path: Path, raw: bytes) -> bool:
+    """By its ending, or by a first line that names a program to run it. Front matter makes it a task."""
+    ending = path.suffix.lower()
+    if ending in _TEXT_ENDINGS or raw.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
+        return False
+    return ending[1:] in _SOURCE_ENDINGS.split() or raw.startswith((b"#!/", b"#! /"))
 
 
 def parse_task(raw: bytes, source: str) -> Task:

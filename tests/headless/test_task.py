@@ -266,6 +266,31 @@ def test_a_device_without_end_is_not_read_to_its_end():
         read_task_file(Path("/dev/zero"))
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("some.py", "x = 1\n"), ("DATA.JSON", "{}"), ("go.runme", "#!/usr/bin/env runme\n")]
+)
+def test_a_source_file_is_not_taken_for_a_task(tmp_path: Path, name: str, text: str):
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(UsageError, match=rf"{name} is a source file, not a task") as caught:
+        read_task_file(tmp_path / name)
+    assert f'agent run -p "Explain {tmp_path / name}"' in caught.value.hint
+    assert f"agent run - < {tmp_path / name}" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("task", "#!Mend it"),
+        ("task.txt", "#!Mend it"),
+        ("task.py", "---\nmax_steps: 3\n---\n#!Mend it"),
+        ("v1.2 notes", "#!Mend it"),
+    ],
+)
+def test_a_text_is_a_task_whatever_is_in_it(tmp_path: Path, name: str, text: str):
+    (tmp_path / name).write_text(text, "utf-8")
+    assert read_task_file(tmp_path / name).text == "#!Mend it"
+
+
 def globs_for(text: str, **more: Any) -> tuple[str, ...]:
     return protected_globs(Task(text=text, **more))
 
