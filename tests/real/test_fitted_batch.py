@@ -1,4 +1,4 @@
-"""A server is started with a batch that fits the machine: after a cancel two pass at most, and drafts fit in."""
+"""A server is started with a batch that fits the machine: after a cancel at most two pass, drafts fit in."""
 
 import contextlib
 import json
@@ -100,6 +100,8 @@ def read_after_leaving(record: Record, number: int) -> tuple[int, set[int]]:
                 if progress := told.get("prompt_progress"):
                     read.append(progress["processed"])
                 if read[-1] > 3 * FITTED:
+                    # Who leaves while the server still writes is seen at once, and one batch passes.
+                    look_at_slots(record, timeout=60)
                     break
     until(lambda: (seen := look_at_slots(record)) and not seen[0].is_busy)
     slots = look_at_slots(record, timeout=60)
