@@ -13,9 +13,10 @@ from agent.core.likeness import did_you_mean
 MAX_TASK_BYTES = 200_000
 
 # Endings of what people name by mistake for "work on this file". Nobody writes a task in any of these.
-_SOURCE_ENDINGS = """bash bat c cc cfg cjs clj cmd cpp cs css csv cxx dart diff ex exs fish go h hpp hs htm html
-ini ipynb java jl js json jsonl jsx kt kts lock log lua m mjs ml patch php pl ps1 py pyi r rb rs scala scss sh
-sql svelte svg swift toml ts tsx vue xml yaml yml zig zsh"""
+_SOURCE_ENDINGS = """bash bat c cc cfg cjs clj cmd cpp cs css csv cxx dart diff ex exs fish go h hpp hs
+htm html ini ipynb java jl js json jsonl jsx kt kts lock log lua m mjs ml patch php
+pl ps1 py pyi r rb rs scala scss sh sql svelte svg swift toml ts tsx vue xml yaml yml
+zig zsh"""
 _TEXT_ENDINGS = ("", ".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc", ".org")
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from agent.core.events import (
     ASIDE_TOOL,
+    ApprovalRequest,
+    ApprovalSettled,
     CompactionFinished,
     Event,
     Prefill,
@@ -43,9 +45,14 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What the status bar shows of the running turn, or of the last one. `None` where nothing is known."""
+    """What the status bar shows of the running turn, or of the last one. `None` where nothing is known.
+
+    `asks` says that the turn waits for the person's answer, `is_working` that a tool runs.
+    """
 
     is_running: bool = False
+    asks: bool = False
+    is_working: bool = False
     decode_rate: float | None = None
     is_estimate: bool = False
     prefill_rate: float | None = None
@@ -72,6 +79,8 @@ class TurnMeter:
     _first_piece: float | None = None
     _pieces: int = 0
     _aside: str = ""
+    _open: set[str] = field(default_factory=set)
+    _at_work: set[str] = field(default_factory=set)
 
     @property
     def is_running(self) -> bool:
@@ -93,7 +102,11 @@ class TurnMeter:
         elif isinstance(event, CompactionFinished):
             self._begin_step()
         elif isinstance(event, ToolStarted | ToolOutput | ToolFinished):
-            self._note_aside(event)
+            self._note_tool(event)
+        elif isinstance(event, ApprovalRequest):
+            self._open.add(event.request_id)
+        elif isinstance(event, ApprovalSettled):
+            self._open.discard(event.request_id)
         elif isinstance(event, TurnStarted):
             self._begin_turn()
         elif isinstance(event, TurnFinished):
@@ -110,6 +123,7 @@ class TurnMeter:
         self._steps = []
         self._turn_began = None
         self._last_elapsed = None
+        self._forget_calls()
         self._begin_step()
 
     def figures(self, pieces: int = 0) -> Figures:
@@ -121,6 +135,8 @@ class TurnMeter:
         prefill = self._prefill if self._first_piece is None else None
         return Figures(
             is_running=self.is_running,
+            asks=bool(self._open),
+            is_working=bool(self._at_work),
             decode_rate=live if live is not None else stats.decode_rate,
             is_estimate=live is not None,
             prefill_rate=self._live_prefill_rate() or stats.prefill_rate,
@@ -144,13 +160,21 @@ class TurnMeter:
         self._first_piece = None
         self._pieces = 0
 
+    def _forget_calls(self) -> None:
+        self._open.clear()
+        self._at_work.clear()
+
     def _note_piece(self) -> None:
         if self._first_piece is None:
             self._first_piece = self.clock()
         self._pieces += 1
 
-    def _note_aside(self, event: ToolStarted | ToolOutput | ToolFinished) -> None:
+    def _note_tool(self, event: ToolStarted | ToolOutput | ToolFinished) -> None:
         """A question beside the work is read and answered like a step, and is none."""
+        if event.type == "tool_started" and event.tool != ASIDE_TOOL:
+            self._at_work.add(event.call_id)
+        elif event.type == "tool_finished":
+            self._at_work.discard(event.call_id)
         if isinstance(event, ToolOutput):
             if event.call_id == self._aside:
                 self._note_piece()
@@ -179,6 +203,7 @@ class TurnMeter:
         self._add_turn(event, seconds, stats)
         self._turn_began = None
         self._last_elapsed = seconds
+        self._forget_calls()
         self._begin_step()
 
     def _add_turn(self, event: TurnFinished, seconds: float, stats: StepStats) -> None:

@@ -153,9 +153,13 @@ def _server(facts: "SessionFacts", detail: str) -> Segment | None:
 
 
 def _activity(facts: "SessionFacts", figures: "Figures") -> Segment | None:
-    """Before the first sign of the model: a long wait must not look like nothing."""
+    """What is waited for: the person, or the first sign of the model. It must not look like nothing."""
+    if figures.asks:
+        forms = ("waiting for your answer", "your answer?")
+        return Segment(name="activity", forms=forms, weight=98, tone="busy")
     is_silent = bool(facts.waits_for) or (figures.decode_rate is None and not figures.prefill_total)
-    if not (figures.is_running and is_silent and facts.server in _QUIET_STATES):
+    is_waiting = figures.is_running and not figures.is_working and is_silent
+    if not (is_waiting and facts.server in _QUIET_STATES):
         return None
     why = facts.waits_for
     forms = (f"waiting: {why}", "waiting") if why else ("waiting for the model", "waiting")

@@ -7,6 +7,8 @@ import pytest
 from rich.cells import cell_len
 
 from agent.core.events import (
+    ApprovalRequest,
+    ApprovalSettled,
     CompactionFinished,
     Event,
     Prefill,
@@ -217,6 +219,33 @@ def test_what_a_turn_waits_for_is_named_where_it_is_not_the_model():
     shown = text_of(fit(segments(facts, Figures(is_running=True)), 120))
     assert "waiting: the only slot is busy with another session" in shown
     assert "waiting for the model" not in shown
+
+
+@pytest.mark.parametrize("width", [30, 80, 160])
+def test_a_question_says_that_it_waits_for_the_person_and_not_for_the_model(width: int):
+    meter = TurnMeter(lambda: 0.0)
+    meter.note(TurnStarted(attempt=1))
+    facts = replace(FACTS, is_running=True)
+    shown = {}
+    for event in (
+        StepStarted(step=1),
+        ApprovalRequest(request_id="r", call_id="c", tool="shell", arguments={}, reason=""),
+        ApprovalSettled(request_id="r", outcome="once"),
+        ToolStarted(call_id="c", tool="shell", arguments={}),
+        ToolFinished(call_id="c", tool="shell", outcome="ok", text="", seconds=1.0),
+        ApprovalRequest(request_id="s", call_id="d", tool="shell", arguments={}, reason=""),
+        TurnFinished(reason="cancelled", answer="", detail="", steps=1, stats=StepStats()),
+    ):
+        meter.note(event)
+        shown[event.type] = text_of(fit(segments(facts, meter.figures()), width))
+    asks = "your answer"
+    assert [asks in shown[one] for one in ("step_started", "approval_request", "turn_finished")] == [
+        False,
+        True,
+        False,
+    ]
+    assert "waiting for the model" not in shown["tool_started"] + shown["approval_request"]
+    assert "waiting" in shown["tool_finished"]
 
 
 def test_a_session_that_could_not_be_opened_is_not_said_to_start():
