@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.app.ignored import IgnoredFiles, ignored_files, is_made_again
-from agent.app.killed_command import state_in_git
 from agent.core.errors import AgentError
 from agent.repo.trees import Tree, TreeFinder
 from agent.repo.work_tree import TreeEntry, is_below, walk_keys
@@ -328,6 +327,18 @@ class CommandWatch:
         if self._report is not None and line not in self._told:
             self._told.add(line)
             self._report(line)
+
+
+def state_in_git(
+    entry: TreeEntry, data: bytes | None, modes: Mapping[str, int], held: HeldFiles
+) -> FileState | None:
+    """What git says a tracked file was, its content kept among the held; None where git cannot give it."""
+    if data is None:
+        return None
+    if entry.mode == 0o120000:
+        return FileState("link", data.decode("utf-8", "surrogateescape"))
+    mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
+    return FileState("file", held.contents.add(data), mode)
 
 
 def _is_still(path: Path, signature: Signature) -> bool:

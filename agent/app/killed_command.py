@@ -1,14 +1,13 @@
 """What a command had changed when its session was killed, for whoever opens the session or undoes it."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
+from agent.app.commanded import state_in_git
 from agent.core.errors import AgentError
 from agent.repo.trees import TreeFinder
-from agent.repo.work_tree import TreeEntry
 from agent.session.held import HeldFiles, drop_held, load_note
 from agent.session.kept import KeptFiles
-from agent.session.states import FileState, state_below
+from agent.session.states import state_below
 
 
 def recover_held(session_folder: Path, workspace: Path) -> None:
@@ -50,15 +49,3 @@ def recover_held(session_folder: Path, workspace: Path) -> None:
         return  # the held copies stay where they are
     finally:
         kept.close()
-
-
-def state_in_git(
-    entry: TreeEntry, data: bytes | None, modes: Mapping[str, int], held: HeldFiles
-) -> FileState | None:
-    """What git says a tracked file was, its content kept among the held; None where git cannot give it."""
-    if data is None:
-        return None
-    if entry.mode == 0o120000:
-        return FileState("link", data.decode("utf-8", "surrogateescape"))
-    mode = modes.get(entry.key, 0o755 if entry.mode == 0o100755 else 0o644)
-    return FileState("file", held.contents.add(data), mode)

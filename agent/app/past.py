@@ -1,6 +1,6 @@
 """What a run that goes on with an earlier session takes over from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -14,7 +14,6 @@ from agent.app.prompt_head import (
     why_changed,
 )
 from agent.app.record import Record, RecordedConversation
-from agent.app.since import since_the_run
 from agent.core.messages import Message, SystemMessage
 from agent.core.worklog import WorkLog
 from agent.session.formats import messages_from_events
@@ -22,13 +21,15 @@ from agent.session.marks import marks_in
 from agent.session.replay import events_in
 from agent.session.transcript import history_record, last_reply_number, messages_in, with_results
 
+_BRANCH = "branch"
+
 
 @dataclass(frozen=True, slots=True)
 class Past:
     """`messages` are those of the earlier conversation; `recorded` of them are in the file word for word.
 
-    `log` has what was done, `head` what their prompt began with, None if nobody noted it. `records` are all
-    lines of the file.
+    `log` has what was done, `head` what their prompt began with, None if nobody noted it. `branch` is the
+    one that was worked on, empty if nobody noted it, `began` when the last turn did, in seconds since 1970.
     """
 
     goes_on: bool = False
@@ -38,11 +39,14 @@ class Past:
     turns: int = 0
     log: WorkLog = field(default_factory=WorkLog)
     head: PromptHead | None = None
-    records: tuple[Record, ...] = ()
+    branch: str = ""
+    began: float = 0.0
 
     def news(self, workspace: Path, today: date) -> str:
         """What the model has to know of the time since. Waits for git, so call it in a thread."""
-        return since_the_run(workspace, today, self.messages, self.records) if self.goes_on else ""
+        from agent.app.since import since_the_run  # most runs do not go on with anything
+
+        return since_the_run(workspace, today, self.messages, branch=self.branch, began=self.began)
 
     @property
     def replies(self) -> int:
@@ -87,5 +91,23 @@ def past_of(old: tuple[Record, ...]) -> Past:
         turns=sum(record.get("type") == "turn_started" for record in old),
         log=WorkLog(events_in(old)),
         head=head_in(old),
-        records=old,
+        branch=branch_in(old),
+        began=_began(old),
     )
+
+
+def branch_record(branch: str) -> dict[str, str]:
+    """The line of a session file that remembers which branch a run worked on."""
+    return {"type": _BRANCH, "branch": branch}
+
+
+def branch_in(records: Iterable[Record]) -> str:
+    """The last branch in a session file, empty where there is none."""
+    names = [str(one.get("branch", "")) for one in records if one.get("type") == _BRANCH]
+    return names[-1] if names else ""
+
+
+def _began(records: Iterable[Record]) -> float:
+    """When the last turn began, 0 where nobody wrote that down."""
+    times = [one.get("started") for one in records if one.get("type") == "turn_started"]
+    return next((float(one) for one in reversed(times) if isinstance(one, int | float)), 0.0)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.app.killed_command import recover_held
 from agent.core.errors import UsageError
 from agent.core.messages import Message, SystemMessage
 from agent.core.turn import Conversation
@@ -163,6 +162,8 @@ def open_store(
         if fork:
             old = _copied(old, folder, store)
         else:
+            from agent.app.killed_command import recover_held
+
             recover_held(folder, workspace)
         return store, old
     except BaseException:

@@ -5,10 +5,9 @@ the server's cache.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from agent.core.messages import Message, UserMessage
 from agent.core.outside_text import shown_name
@@ -16,7 +15,6 @@ from agent.repo.branch import branch_of
 
 _TOLD_DAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.M)
 _TOLD_BRANCH = re.compile(r"^You are (?:in the folder .*, |now )on the git branch (\S+?)\.(?:\s|$)", re.M)
-_BRANCH = "branch"
 
 
 def another_branch(now: str, messages: Sequence[Message], known: str = "") -> list[str]:
@@ -44,32 +42,22 @@ def _told_last(pattern: re.Pattern[str], messages: Sequence[Message]) -> str:
 
 
 def since_the_run(
-    workspace: Path, today: date, messages: Sequence[Message], records: Sequence[Mapping[str, Any]]
+    workspace: Path, today: date, messages: Sequence[Message], *, branch: str, began: float
 ) -> str:
-    """What a run that goes on has to tell the model; empty where day and branch are those of `records`.
+    """What a run that goes on has to tell the model; empty where day and branch are as they were.
 
     Waits for a git process, so call it in a thread.
+
+    Args:
+        branch: the one that was worked on, empty = not known.
+        began: when the last turn began, in seconds since 1970; 0 = not known.
     """
-    branch = another_branch(branch_of(workspace), messages, branch_in(records))
-    return "\n\n".join([*branch, *another_day(today, messages, _last_day(records) or today.isoformat())])
+    sentences = another_branch(branch_of(workspace), messages, branch)
+    return "\n\n".join([*sentences, *another_day(today, messages, _day(began) or today.isoformat())])
 
 
-def branch_record(branch: str) -> dict[str, str]:
-    """The line of a session file that remembers which branch a run worked on."""
-    return {"type": _BRANCH, "branch": branch}
-
-
-def branch_in(records: Iterable[Mapping[str, Any]]) -> str:
-    """The last branch in a session file, empty where there is none."""
-    names = [str(one.get("branch", "")) for one in records if one.get("type") == _BRANCH]
-    return names[-1] if names else ""
-
-
-def _last_day(records: Iterable[Mapping[str, Any]]) -> str:
-    """The day on which the last turn began, empty where nobody wrote that down."""
-    times = [one.get("started") for one in records if one.get("type") == "turn_started"]
-    last = next((one for one in reversed(times) if isinstance(one, int | float) and one > 0), None)
+def _day(began: float) -> str:
     try:
-        return date.fromtimestamp(last).isoformat() if last is not None else ""
+        return date.fromtimestamp(began).isoformat() if began > 0 else ""
     except (OverflowError, ValueError, OSError):  # a damaged file may hold any number
         return ""

@@ -16,14 +16,13 @@ from agent.app.conversation import OpenConversation, Setting, model_for, open_co
 from agent.app.fitting import remember_steps
 from agent.app.foreign import remarks, require_window
 from agent.app.job import Job
-from agent.app.past import past_of
+from agent.app.past import branch_record, past_of
 from agent.app.prompt_head import PromptHead, head_of
 from agent.app.protocols import tried_protocol
 from agent.app.record import Record, RecordedConversation
 from agent.app.rescue import Rescuer
 from agent.app.server_memory import looking_at, watch_of
 from agent.app.serving import Serving
-from agent.app.since import branch_in, branch_record
 from agent.app.warm import Warmth, note_of
 from agent.app.watching import SpeedGuard, guard_for
 from agent.core.attempts import FRESH_ATTEMPT
@@ -81,7 +80,7 @@ class UnattendedSession:
         )
         self._authorship = Authorship(self._ledger, watch)
         self._before = RepoState(workspace=job.workspace)
-        self._branch, self._news = branch_in(old), ""
+        self._branch, self._news = self._past.branch, ""
         self._outcome = RunOutcome()
         self._steps: list[StepStats] = []
         self._failure: AgentError | None = None

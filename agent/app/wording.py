@@ -8,8 +8,9 @@ from agent.app.engine import Engine
 from agent.app.live import LiveSession
 from agent.app.mcp_offers import McpDocuments
 from agent.app.mentions import Attacher, PictureShelf
+from agent.app.past import branch_in
 from agent.app.pictures import BLIND, has_pictures, sees, without_pictures
-from agent.app.since import another_branch, another_day, branch_in
+from agent.app.since import another_branch, another_day
 from agent.core.briefing import LISTED_FILES
 from agent.core.cancel import InterruptedRunError, unless_cancelled
 from agent.core.events import PrefixBroken

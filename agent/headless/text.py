@@ -1,6 +1,5 @@
 """Human text: progress on stderr, the closing answer on stdout."""
 
-import difflib
 import time
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -298,6 +297,8 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 
 def unified(diff: FileDiff, context_lines: int = 2) -> str:
     """The change as a unified diff."""
+    import difflib  # most runs have made their first request by then
+
     before = (diff.before or "").splitlines()
     after = (diff.after or "").splitlines()
     old = diff.path if diff.before is not None else "/dev/null"

@@ -1,6 +1,5 @@
 """Finds profile files, follows `extends`, and turns mistakes in them into one clear line."""
 
-import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agent.core.errors import UsageError
+from agent.core.likeness import did_you_mean
 from agent.server import cards
 from agent.server.model_file import FileSource, HubSource, ModelFile, PypiSource
 from agent.server.profile import NOT_EMBEDDED, ModelCard, Profile, Sampling, Speculation, Tools
@@ -143,8 +143,8 @@ def _find(name: str, folders: Sequence[Path], exclude: Sequence[Path]) -> Path:
         if path.is_file() and path not in exclude:
             return path
     names = [profile.name for profile in known]
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(names) or 'none'}"
+    otherwise = f"there are: {', '.join(names) or 'none'}"
+    hint = did_you_mean(name, names, otherwise, cutoff=0.5, form="{}", most=3)
     raise UsageError(f"unknown profile {name!r}", f"{hint} (`agent profile list` shows all)")
 
 
@@ -255,8 +255,8 @@ def _as_usage_error(error: ValidationError, path: Path, chain: Sequence[Path]) -
     if problem["type"] == "extra_forbidden":
         names = [part for part in location[:-1] if isinstance(part, str)]
         table = _TABLES.get(names[-1], Profile) if names else Profile
-        close = difflib.get_close_matches(str(location[-1]), list(table.model_fields), n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(table.model_fields)}"
+        otherwise = f"known keys: {', '.join(table.model_fields)}"
+        hint = did_you_mean(str(location[-1]), table.model_fields, otherwise, cutoff=0.5)
         if not names:
             hint = next(
                 (

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agent.app.headless import run_headless
+from agent.app.past import branch_record, past_of
 from agent.app.request import RunRequest
-from agent.app.since import branch_record, since_the_run
 from agent.core.messages import AssistantMessage, SystemMessage, UserMessage
 from agent.repo.branch import branch_of
 from agent.session.store import SessionStore
@@ -35,23 +35,28 @@ def onto(repo: Path, branch: str) -> None:
     subprocess.run(["git", "symbolic-ref", "HEAD", f"refs/heads/{branch}"], cwd=repo, check=True)
 
 
+def news(repo: Path, today: date, *records: Any) -> str:
+    """What a run that goes on with these records tells the model."""
+    return past_of((*map(message_record, SAID), *records)).news(repo, today)
+
+
 def test_same_day_and_branch_are_not_told(repo: Path):
-    assert since_the_run(repo, DAY, SAID, [BEGAN, branch_record("main")]) == ""
+    assert news(repo, DAY, BEGAN, branch_record("main")) == ""
 
 
 def test_another_day_and_branch_are_told(repo: Path):
-    told = since_the_run(repo, date(2026, 3, 1), SAID, [BEGAN, branch_record("old")])
+    told = news(repo, date(2026, 3, 1), BEGAN, branch_record("old"))
     assert told == "You are now on the git branch main.\n\nToday is 2026-03-01."
 
 
 def test_what_was_told_last_counts_more_than_what_was_noted(repo: Path):
     told = UserMessage("You are now on the git branch main.\n\nToday is 2026-03-01.\n\nGo on")
-    assert since_the_run(repo, date(2026, 3, 1), (*SAID, told), [BEGAN, branch_record("old")]) == ""
+    assert news(repo, date(2026, 3, 1), message_record(told), BEGAN, branch_record("old")) == ""
 
 
 @pytest.mark.parametrize("started", [0.0, -1, 1e300, "soon", None])
 def test_day_and_branch_that_nobody_noted_are_no_news(work: Path, started: Any):
-    assert since_the_run(work, DAY, SAID, [{"type": "turn_started", "started": started}]) == ""
+    assert news(work, DAY, {"type": "turn_started", "started": started}) == ""
 
 
 def test_a_head_that_is_on_no_branch_is_named_by_its_commit(repo: Path):
