@@ -1,7 +1,9 @@
 """What a person is shown of a call that waits for permission: what it will do, and nothing twice."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 
 from textual.content import Content
 
@@ -13,31 +15,44 @@ from agent.ui.text import one_line
 MOST_LINES = 400
 MOST_PAGE_LINES = 5000
 MOST_CHARACTERS = 20_000
+_MOST_BETWEEN = 400
+# Signs between commands, plain files to read and write, and plain variables before a command.
+_BETWEEN = re.compile(r"(?:[\s;&|()]|\d?(?:>>?|<)(?:&\d|\s*[\w./-]+)|\w+=[\w./:-]*\s)*")
 
 
 def heading(request: ApprovalRequest, behind: int) -> Content:
-    """The tool, why it asks, and how many requests wait behind this one."""
+    """The tool and where it works, why it asks, and how many requests wait behind this one."""
     tool = one_line(request.tool, 40)
     more = f"   {behind} more wait" if behind else ""
+    folder, _, _ = _parts(request)
+    where = f" in {one_line(folder, 300)}" if folder else ""
+    how = " in the background" if request.arguments.get("background") is True else ""
     return Content.assemble(
         ("? ", "bold $text-warning"),
-        (f"May I {_verb(tool)}?", "bold"),
+        (f"May I {_verb(tool)}{where}{how}?", "bold"),
         (f"  {one_line(request.reason, 300)}" if request.reason else "", "$quiet"),
         (more, "$text-accent"),
     )
 
 
 def described(request: ApprovalRequest) -> Content:
-    """The diff, else the commands, else the arguments."""
+    """The diff, else the command, else the arguments.
+
+    A command is shown as it is written. Where it does not show by itself what that starts, the commands stand
+    above it, taken apart.
+    """
     if request.diffs:
         return diff_text(request.diffs)
     lines: list[Content] = []
-    written = str(request.arguments.get("command", ""))
-    if request.commands:
-        lines += [_command(command) for command in request.commands]
-    if written and not _says_the_same(written, request.commands):
-        title = [Content.styled("as written:", "$quiet")] if request.commands else []
-        lines += [*title, *(_command(line, mark="  ") for line in _clipped(written))]
+    _, written, commands = _parts(request)
+    if written and (_shows_by_itself(written, commands) or (request.tool == "shell" and not commands)):
+        first, *others = _clipped(written.strip())
+        lines += [_command(first), *(_command(line, mark="  ") for line in others)]
+    elif commands:
+        lines += [_command(command) for command in commands]
+        if written:
+            lines.append(Content.styled("as written:", "$quiet"))
+            lines += [_command(line, mark="  ") for line in _clipped(written)]
     if lines:
         return Content("\n").join(lines)
     for name, value in request.arguments.items():
@@ -72,8 +87,36 @@ def _verb(tool: str) -> str:
     return known.get(tool, f"use {tool}")
 
 
-def _says_the_same(written: str, commands: tuple[str, ...]) -> bool:
-    return len(commands) == 1 and written.strip() == commands[0].strip()
+def _parts(request: ApprovalRequest) -> tuple[str, str, Sequence[str]]:
+    """The folder that a command begins in, empty for the workspace; the command as written; its parts."""
+    written, commands = str(request.arguments.get("command", "")), request.commands
+    begin, _, rest = written.partition("\n")
+    try:
+        words = shlex.split(begin)
+    except ValueError:
+        words = []
+    # Only a plain name: what the shell would make something else of is no name of a folder.
+    is_folder = len(words) == 2 and rest.strip() and begin == f"cd {shlex.quote(words[1])}"
+    if is_folder and commands[:1] == (begin,):
+        return words[1], rest, commands[1:]
+    return "", written, commands
+
+
+def _shows_by_itself(written: str, commands: Sequence[str]) -> bool:
+    """Whether a line is its commands one after the other, so that taking it apart would say nothing new."""
+    rest, before = written, ""
+    for command in map(str.strip, commands):
+        if before.endswith(f" {command}") and not any(quote in before for quote in "'\"`$"):
+            continue  # what `timeout 5 make` starts is there to be seen
+        between, found, rest = rest.partition(command)
+        if not found or not _is_between(between):
+            return False
+        before = command
+    return _is_between(rest)
+
+
+def _is_between(text: str) -> bool:
+    return len(text) <= _MOST_BETWEEN and _BETWEEN.fullmatch(text) is not None
 
 
 def _command(text: str, mark: str = "$ ") -> Content:

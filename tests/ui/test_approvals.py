@@ -198,13 +198,59 @@ def fields(request: ApprovalRequest) -> dict:
     return {name: getattr(request, name) for name in request.__slots__ if name != "type"}
 
 
-def test_commands_are_shown_apart_and_as_written():
-    assert described(PYTEST).plain.split("\n") == [
-        "$ cd src",
-        "$ pytest -q",
-        "as written:",
-        "  cd src && pytest -q",
-    ]
+def asks_to_run(command: str, *commands: str, **more: object) -> ApprovalRequest:
+    arguments = {"command": command, **more}
+    return ApprovalRequest(
+        request_id="r", call_id="c", tool="shell", arguments=arguments, reason="", commands=commands
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "commands", "shown"),
+    [
+        ("pytest -q", ("pytest -q",), ["$ pytest -q"]),
+        ("cd src && pytest -q", ("cd src", "pytest -q"), ["$ cd src && pytest -q"]),
+        ("make; ls | wc -l &", ("make", "ls", "wc -l"), ["$ make; ls | wc -l &"]),
+        ("make\n\nls", ("make", "ls"), ["$ make", "  ", "  ls"]),
+        ("unreadable (", (), ["$ unreadable ("]),
+        ("", (), ["command: "]),
+        (
+            "bash -c 'rm x'",
+            ("bash -c 'rm x'", "rm x"),
+            ["$ bash -c 'rm x'", "$ rm x", "as written:", "  bash -c 'rm x'"],
+        ),
+        ("A=1 ls > out 2>&1", ("ls",), ["$ A=1 ls > out 2>&1"]),
+        ("timeout 5 make", ("timeout 5 make", "make"), ["$ timeout 5 make"]),
+        ("ls > $(x)", ("x", "ls"), ["$ x", "$ ls", "as written:", "  ls > $(x)"]),
+        ("rm $(ls)", ("ls", "rm $(ls)"), ["$ ls", "$ rm $(ls)", "as written:", "  rm $(ls)"]),
+    ],
+)
+def test_a_command_is_shown_once_and_taken_apart_where_it_hides_something(
+    command: str, commands: tuple[str, ...], shown: list[str]
+):
+    assert described(asks_to_run(command, *commands)).plain.split("\n") == shown
+
+
+@pytest.mark.parametrize(
+    ("command", "commands", "question", "shown"),
+    [
+        ("cd src\npytest", ("cd src", "pytest"), "run this in src?", "$ pytest"),
+        ("cd 'a b'\npytest", ("cd 'a b'", "pytest"), "run this in a b?", "$ pytest"),
+        ("cd $HOME\npytest", ("cd $HOME", "pytest"), "run this?", "$ cd $HOME\n  pytest"),
+        ("cd src", ("cd src",), "run this?", "$ cd src"),
+    ],
+)
+def test_the_folder_that_a_command_begins_in_is_in_the_question(
+    command: str, commands: tuple[str, ...], question: str, shown: str
+):
+    request = asks_to_run(command, *commands)
+    assert question in heading(request, 0).plain
+    assert described(request).plain == shown
+
+
+def test_a_command_in_the_background_says_so():
+    asked = heading(asks_to_run("npm start", "npm start", background=True), 0).plain
+    assert "May I run this in the background?" in asked
 
 
 def test_a_diff_shows_what_changes_with_signs():
