@@ -41,7 +41,10 @@ class Parser(argparse.ArgumentParser):
             name = option.partition("=")[0]
             known = self._option_string_actions
             same = option_meant(name, known)
-            self._refuse(f"there is no option {name}", [same] if same else close_to(name, known))
+            # Without the dashes: two of them alike make `--bogus` look like `--jobs`.
+            words = {known_one.lstrip("-"): known_one for known_one in known}
+            meant = [words[word] for word in close_to(name.lstrip("-"), words)]
+            self._refuse(f"there is no option {name}", [same] if same else meant)
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

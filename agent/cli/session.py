@@ -204,19 +204,25 @@ def fork_session(arguments: argparse.Namespace) -> int:
 def export_session(arguments: argparse.Namespace) -> int:
     """Writes a session in another form, to a file in one step or to standard output."""
     import os
+    from shlex import quote
 
     from agent.core.errors import UsageError
     from agent.resources import state_folder
-    from agent.session.export import exported, form_for
+    from agent.session.export import exported
     from agent.session.lines import read_lines
     from agent.session.store import EVENTS_NAME, secrets_in
 
     state = state_folder()
-    folder = _chosen(state, workspace_of(state, arguments.directory), arguments.session)
     target: Path | None = arguments.output
+    name = arguments.session or ""
+    if "." in name and target is None:  # no id has a point in it
+        raise UsageError(
+            f"{name!r} is no session", f"to write the last one there: agent session export -o {quote(name)}"
+        )
+    folder = _chosen(state, workspace_of(state, arguments.directory), arguments.session)
     if target is not None and target.exists() and not arguments.force:
         raise UsageError(f"{target} exists already", "name another file, or replace it with --force")
-    form = arguments.format or form_for(target or Path())
+    form = arguments.format or _form_of(target)
     pieces = exported(read_lines(folder / EVENTS_NAME), form, secrets_in(os.environ))
     try:
         if target is None:
@@ -237,6 +243,16 @@ def export_session(arguments: argparse.Namespace) -> int:
         ) from error
     print(f"wrote {target}", file=sys.stderr)
     return 0
+
+
+def _form_of(target: Path | None) -> str:
+    from agent.core.errors import UsageError
+    from agent.session.export import form_for
+
+    try:
+        return form_for(target or Path())
+    except UsageError as error:
+        raise UsageError(error.message, f"{error.hint}; --format writes a file of any name") from None
 
 
 def _write_whole(target: Path, pieces: "Iterable[str]") -> None:

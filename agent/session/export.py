@@ -37,12 +37,23 @@ _SECRETS = re.compile(
 )
 
 Record = Mapping[str, Any]
-_ENDINGS = {".html": "html", ".htm": "html", ".json": "json"}
+_ENDINGS = {".html": "html", ".htm": "html", ".json": "json"} | dict.fromkeys(
+    ("", ".md", ".markdown", ".txt"), "markdown"
+)
 
 
 def form_for(path: Path) -> str:
-    """The form that the ending of a file asks for; Markdown where it asks for none."""
-    return _ENDINGS.get(path.suffix.lower(), "markdown")
+    """The form that the ending of a file asks for; Markdown where it has none.
+
+    Raises:
+        UsageError: no form has such an ending.
+    """
+    form = _ENDINGS.get(path.suffix.lower())
+    if form is None:
+        raise UsageError(
+            f"a session is not written as {path.suffix}", "the endings are .md (or .txt), .html and .json"
+        )
+    return form
 
 
 def exported(records: Iterable[Record], form: str, secrets: Iterable[str] = ()) -> Iterator[str]:

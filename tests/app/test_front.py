@@ -161,3 +161,6 @@ async def test_an_export_has_the_form_of_its_ending_and_no_key(
     assert "sk-0123" not in text
     with pytest.raises(UsageError, match="exists; name another file"):
         await export({"path": path.name, "session": store.id})
+    with pytest.raises(UsageError, match=r"not written as \.pdf"):
+        await export({"path": "talk.pdf", "session": store.id})
+    assert not (tmp_path / "talk.pdf").exists()

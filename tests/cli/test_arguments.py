@@ -25,6 +25,7 @@ from agent.cli.main import run
         ("mcp adr", "there is no action 'adr'", "did you mean add?"),
         ("run --jbos 2 a.md", "there is no option --jbos", "did you mean --jobs?"),
         ("mcp add x --evn A=1 -- foo --bar", "there is no option --evn", "did you mean --env?"),
+        ("run --bogus", "there is no option --bogus", "see `agent run --help`"),
         ("run --zzzz", "there is no option --zzzz", "see `agent run --help`"),
         ("-c", "there is no option -c", "did you mean --continue?"),
         ("--model x", "there is no option --model", "did you mean --profile?"),

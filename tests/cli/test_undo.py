@@ -202,6 +202,18 @@ def test_a_session_is_shown_raw_as_it_was_recorded(
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()][1:] == EVENTS
 
 
+def test_an_export_to_a_file_of_an_unknown_ending_names_those_there_are(workspace: Path) -> None:
+    record_run(workspace, "x", {})
+    with pytest.raises(UsageError, match=r"not written as \.pdf") as refusal:
+        agent("session", "export", "-o", "talk.pdf")
+    assert "the endings are .md (or .txt), .html and .json; --format" in refusal.value.hint
+    with pytest.raises(UsageError, match=r"'talk\.html' is no session") as refusal:
+        agent("session", "export", "talk.html")
+    assert "agent session export -o talk.html" in refusal.value.hint
+    assert agent("session", "export", "-o", "talk.pdf", "--format", "json") == 0
+    assert [path.name for path in workspace.glob("talk*")] == ["talk.pdf"]
+
+
 def test_sessions_are_removed_only_if_all_names_are_right(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
