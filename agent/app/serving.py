@@ -274,7 +274,7 @@ class Serving:
                 )
             )
         fit = await in_background(lambda: fit_to_machine(self.profile, settings.server.threads))
-        if fit.why:
+        if fit.batch_limit:
             progress(ServerState(state="checking", detail=fit.why, elapsed_seconds=time.monotonic() - begin))
         return LaunchPlan(
             profile=fit.profile,

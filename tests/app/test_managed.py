@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
+from agent.app.fitting import fit_to_machine
 from agent.app.server_watch import look_once
 from agent.app.serving import Serving, choose
 from agent.app.switching import stop_server
@@ -105,6 +106,19 @@ async def test_a_server_killed_in_mid_reply_is_started_again_and_its_key_stays_s
         assert (await talk.turn("two")).answer == "Still here."
     assert "the key is [redacted]" in [record.get("text") for record in records_in(homes / "state")]
     assert not managed.servers()
+
+
+async def test_how_fast_a_turn_was_read_chooses_the_batch_of_the_next_server(managed: Managed):
+    managed.profile(f"batch = 2000\nbatch_seconds = 1.0\nthreads = 1\n{PLAIN}")
+    managed.script(TRIAL, "Hello.")
+    async with managed.talking() as talk:
+        await talk.turn("word " * 300)
+        [record] = managed.servers()
+        engine = talk.session._live.keeper.engine
+        assert engine is not None
+        fit = fit_to_machine(engine.serving.profile)
+    assert record["batch_limit"] == 0
+    assert fit.batch_limit == 1000  # tok/s of the scripted engine
 
 
 async def test_a_server_that_somebody_stopped_is_seen_while_nothing_runs_and_its_new_start_is_told(

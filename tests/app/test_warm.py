@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.app.early import EarlyReading, begin_early, note_file, read_note, states_folder
+from agent.app.fitting import fit_to_machine
 from agent.app.kept_states import delete_all_states, delete_states_of_removed_sessions, state_lines
 from agent.app.serving import Serving
 from agent.app.warm import Head, Warmth, head_of
@@ -101,6 +102,13 @@ async def test_a_server_that_has_read_the_head_is_left_to_its_own_cache(rig: Rig
     before = rig.world.prompts[0]
     await rig.warmth().read_head(head(), note=rig.note)
     assert rig.world.prompts[0] == before
+
+
+async def test_how_fast_a_head_was_read_is_kept_for_the_next_start_of_its_server(rig: Rig):
+    fitting = PROFILE.model_copy(update={"batch": 64, "batch_seconds": 1.0})
+    await rig.warmth(fitting).read_head(head("Files of the repository: a.py " * 5), note=rig.note)
+    threads = rig.warmth(fitting)._serving.loaded.settings.server.threads
+    assert fit_to_machine(fitting, threads).profile.batch == round(1 / rig.world.seconds_per_token)
 
 
 async def test_a_busy_server_is_asked_for_nothing(rig: Rig):

@@ -75,6 +75,15 @@ def test_start_status_and_stop(place: Place, binary: FakeBinary):
     assert statuses(place) == []
 
 
+def test_a_run_that_read_slowly_gives_the_next_server_a_smaller_batch(place: Place, binary: FakeBinary):
+    place.profile("mine", PROFILE.format(more="batch = 64\nbatch_seconds = 0.5"))
+    binary.tell(any_model=True, prompt_speed=40.0)
+    place.run("run", "-p", "word " * 400, "--max-steps", "1")
+    command = place.run("server", "command", "mine", "--one-line")
+    assert " -b 20 -ub 20 " in command.out
+    assert "note: reads 20 tokens at once instead of 64: at 40 tok/s" in command.err
+
+
 def test_restart_brings_another_process_of_the_same_server(place: Place, binary: FakeBinary):
     assert place.run("server", "start").code == 0
     [before] = statuses(place)

@@ -116,7 +116,7 @@ async def test_a_machine_known_to_be_slow_gets_small_batches_short_drafts_and_it
 ):
     async with served(engine, tmp_path, monkeypatch) as serving:
         record, said = await started(serving)
-        assert "reads 64 tokens at once: how fast this machine reads is not known yet" in said
+        assert not [one for one in said if "tokens at once" in one]
         assert record.batch_limit == 0
         whole = asked(record, "/completion", prompt=LINE * 10, n_predict=0)
         asked(record, "/slots/0?action=save", filename="lines.bin")
