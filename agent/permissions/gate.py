@@ -156,8 +156,9 @@ def _conclude(finding: Finding, tool: str, subject: str, around: Circumstances) 
     what = f'{tool} "{shown}"' if shown else tool
     if finding.verdict == "ask" and around.headless:
         return Decision("deny", _headless_reason(what, finding), rule, suggestion)
-    word = "not allowed" if finding.verdict == "deny" else "needs permission"
-    return Decision(finding.verdict, f"{word}: {what}: {finding.reason}", rule, suggestion)
+    if finding.verdict == "ask":  # who is asked has the call in front of them
+        return Decision("ask", finding.reason, rule, suggestion)
+    return Decision("deny", f"not allowed: {what}: {finding.reason}", rule, suggestion)
 
 
 def _headless_reason(what: str, finding: Finding) -> str:
