@@ -1,6 +1,6 @@
 """The quiet blocks: what the person wrote, what the model thought, and one-line notes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent.ui.conversation.block import MARGIN, Block, prose_cells
 from agent.ui.conversation.line import Line, Span, wrap_cells, wrap_words
@@ -124,7 +124,7 @@ class Reasoning(Block):
 
 
 class Note(Block):
-    """One quiet row with a sign, and perhaps rows below it that are folded away."""
+    """One quiet row with a sign, and perhaps rows below it that are folded away, words or output."""
 
     def __init__(self, sign: str, spans: Sequence[Span], *, style: str = "quiet", gap: bool = False) -> None:
         super().__init__()
@@ -133,6 +133,7 @@ class Note(Block):
         self.style = style
         self.gap = gap
         self.body = ""
+        self.is_prose = False
         self.shown_rows = 0
         self.is_open = False
 
@@ -149,7 +150,8 @@ class Note(Block):
         rest: list[Span] = [(f"{MARGIN}  ", "")]
         spans = [(expand_tabs(visible(text.replace("\n", " "))), style) for text, style in self.spans]
         lines = wrap_words(spans, prose_cells(width), first, rest)
-        return [*lines, *folded_rows(self.body, width, self.shown_rows, is_open=self.is_open)]
+        wrap = wrap_words if self.is_prose else wrap_cells
+        return [*lines, *folded_rows(self.body, width, self.shown_rows, is_open=self.is_open, wrap=wrap)]
 
     def toggle(self) -> bool:
         self.is_open = not self.is_open
@@ -160,7 +162,15 @@ class Note(Block):
         return f"{text}\n{self.body}" if self.body else text
 
 
-def folded_rows(text: str, width: int, most: int, *, is_open: bool, style: str = "soft") -> list[Line]:
+def folded_rows(
+    text: str,
+    width: int,
+    most: int,
+    *,
+    is_open: bool,
+    style: str = "soft",
+    wrap: Callable[..., list[Line]] = wrap_cells,
+) -> list[Line]:
     """`text` below a head, its first `most` rows unless open, and how many lines there are more."""
     if not text.strip() or (most == 0 and not is_open):
         return []
@@ -170,7 +180,7 @@ def folded_rows(text: str, width: int, most: int, *, is_open: bool, style: str =
     lines: list[Line] = []
     for number, line in enumerate(source):
         for part in pieces(line):
-            lines.extend(wrap_cells([(shown(part), style)], width - 1, bar, bar))
+            lines.extend(wrap([(shown(part), style)], width - 1, bar, bar))
             if len(lines) > limit:
                 break
         if len(lines) > limit:

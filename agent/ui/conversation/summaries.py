@@ -51,7 +51,7 @@ def remark(event: PrefixBroken | Retry | Notice) -> Note:
             sign, style = _LEVELS.get(event.level, _LEVELS["info"])
             first, _, more = event.text.partition("\n")
             note = Note(sign, ((first, style),), style=style)
-            note.body, note.shown_rows = more, 4
+            note.body, note.is_prose, note.shown_rows = more, True, 4
             return note
 
 

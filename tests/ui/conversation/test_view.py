@@ -321,6 +321,14 @@ async def test_a_resumed_session_shows_what_was_shown_live():
         assert resumed.plain_text() == expected
 
 
+async def test_a_remark_breaks_between_words_also_in_the_rows_below_it():
+    hint = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    async with shown([Notice(text=f"careful\n{hint}", level="warning")]) as (view, _):
+        rows = [row.partition("│")[2].strip() for row in on_screen(view).split("\n") if "│" in row]
+    assert len(rows) > 1
+    assert " ".join(rows) == hint
+
+
 async def test_a_call_without_an_end_in_the_record_counts_as_cancelled():
     async with shown() as (view, pilot):
         view.load_history([call()])
