@@ -79,7 +79,7 @@ def classify(error: BaseException, base_url: str, *, streaming: bool) -> Failure
         where = "in the middle of a reply" if streaming else "before it replied"
         return Failure("dropped", f"the connection to {base_url} was lost {where}", True)
     if isinstance(error, openai.APIError) and error.body is not None:
-        return _by_body(_body(error.body), str(error))
+        return _by_body(_body(error.body), error.body if isinstance(error.body, str) else str(error))
     return Failure("garbage", f"the server at {base_url} sent something that is no reply", True)
 
 

@@ -73,6 +73,15 @@ async def test_half_a_reply_is_void_and_asked_for_again(
     assert reply_in(items).message.text == "One."
 
 
+async def test_error_that_a_server_tells_in_plain_words_in_mid_reply_is_told_so(
+    scripted_server: StartServer, connect: Connect
+):
+    begun = {"choices": [{"index": 0, "delta": {"content": "One"}, "finish_reason": None}]}
+    server = scripted_server(Step(chunks=(begun, {"error": "the model has crashed"})), "One.")
+    [retry] = retries(await connect(server).items())
+    assert retry.cause == "the server failed in mid-reply: the model has crashed"
+
+
 @pytest.mark.parametrize("fault", ["drop", "garbage"])
 async def test_a_server_that_never_gets_a_reply_out_is_given_up(
     scripted_server: StartServer, connect: Connect, fault: str
@@ -134,7 +143,7 @@ async def test_a_chunk_of_a_strange_shape_never_ends_the_session(
         {"content": ["One."]},
         {"reasoning_content": {"text": "Hm"}},
         {"tool_calls": [{"index": 0, "id": 7, "function": {"name": "read", "arguments": "{}"}}]},
-        {"tool_calls": [{"index": 0, "id": "x", "function": {"name": "read", "arguments": {"path": "a"}}}]},
+        {"tool_calls": [{"index": 0, "id": "x", "function": {"name": "read", "arguments": ["a"]}}]},
         {"tool_calls": "read"},
     ],
 )
