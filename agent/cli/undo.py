@@ -127,7 +127,7 @@ def _list(state: Path, workspace: Path, session: str | None) -> int:
     undone -= {step.session for step in steps.in_force}
     shown = False
     for summary in map(summarise, folders):
-        if not summary.files:
+        if not summary.files or (summary.kind == "undo" and not session):
             continue
         shown = True
         is_undone = summary.id in undone

@@ -118,6 +118,11 @@ def test_the_list_of_undo_says_which_files_are_in_the_way(
         f"{run}  first task\n    a.py  (somebody else changed it since)\n    b.py\n"
     )
     assert (workspace / "a.py").read_text(encoding="utf-8") == "mine\n"
+    (workspace / "a.py").write_text("new\n", encoding="utf-8")
+    agent("undo")
+    capsys.readouterr()
+    assert agent("undo", "--list") == 0
+    assert capsys.readouterr().out == f"{run}  first task  (is taken back)\n    a.py\n    b.py\n"
 
 
 def test_nothing_to_undo_and_an_unknown_session_are_usage_errors(workspace: Path) -> None:
