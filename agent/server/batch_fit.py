@@ -1,9 +1,10 @@
 """How many tokens a server reads at once, so that it is soon free again after Esc. Pure.
 
 llama-server looks for cancelled requests between two batches only. That a client has left is seen by the
-thread that writes to it, with the progress of a batch that has just ended, or in a second without any. By then
-the next batch may have begun (`server_response_reader::next`, `server_queue::yield_to_queue`, b11434): a
-request ends after up to two batches, and a client cannot change that. What can be chosen is how long one takes.
+thread that writes to it, with the progress of a batch that has just ended, or in a second without any. By
+then the next batch may have begun (`server_response_reader::next`, `server_queue::yield_to_queue`, b11434): a
+request ends after up to two batches, and a client cannot change that. What can be chosen is how long one
+takes.
 """
 
 from agent.server.draft_room import with_room_for_drafts
