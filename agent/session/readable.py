@@ -146,6 +146,7 @@ _SILENT = frozenset(
         "history",
         "context_status",
         "prompt_head",
+        "branch",
         "closed",
     }
 )

@@ -69,6 +69,7 @@ def test_calls_that_a_model_writes_as_text_are_not_repeated_as_what_it_said() ->
 
 def test_a_session_that_is_shown_has_the_answer_and_no_calls_as_text() -> None:
     assert describe(CALL) == describe({"type": "prompt_head", "tools": {"read": "bb32"}}) == []
+    assert describe({"type": "branch", "branch": "main"}) == []
     assert describe(END) == ["I mended it."]
     assert describe({"type": "assistant_message", "text": '{"tool": "write", "cut o'}) == [
         '{"tool": "write", "cut o'
