@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent.core.errors import AgentError, UsageError
 from agent.session.catalogue import find_session, remove_session, session_folders
-from agent.session.kept import KeptFiles, contents_of, load_kept
+from agent.session.kept import KeptFiles, contents_of, load_kept, load_point
 from agent.session.placing import make_way, prepared, put_back, remove_if_empty, remove_own
 from agent.session.states import (
     ABSENT,
@@ -32,9 +32,11 @@ Replace = Callable[[Path, Path], object]
 class UndoRefusedError(AgentError):
     """Files were changed by somebody else, so nothing was put back. `conflicts` are path and reason."""
 
-    def __init__(self, session_id: str, conflicts: Sequence[tuple[str, str]], hint: str) -> None:
+    def __init__(self, plan: "UndoPlan", conflicts: Sequence[tuple[str, str]], hint: str) -> None:
         listed = "".join(f"\n  {path}: {reason}" for path, reason in conflicts)
-        super().__init__(f"session {session_id} cannot be undone, nothing was changed:{listed}", hint)
+        turn = f"turn {plan.turn} of " if plan.turn else ""
+        name = f"{turn}session {plan.session.name}"
+        super().__init__(f"{name} cannot be undone, nothing was changed:{listed}", hint)
         self.conflicts = tuple(conflicts)
 
 
@@ -153,7 +155,7 @@ def carry_out_all(
         UndoRefusedError: there are.
     """
     if plan.conflicts:
-        raise _refusal(state_folder, plan)
+        raise _refusal(state_folder, plan, own)
     return carry_out(state_folder, plan, replace, own=own)
 
 
@@ -233,12 +235,12 @@ def _put_in_place(plan: UndoPlan, kept: KeptFiles, progress: _Progress, replace:
 
 
 def _being_changed(plan: UndoPlan, step: UndoStep) -> UndoRefusedError:
-    return UndoRefusedError(plan.session.name, [(step.path, "is being changed right now")], "try again")
+    return UndoRefusedError(plan, [(step.path, "is being changed right now")], "try again")
 
 
 def _hindered(plan: UndoPlan, step: UndoStep) -> UndoRefusedError:
     reason = "a folder with something in it is in its place now"
-    return UndoRefusedError(plan.session.name, [(step.path, reason)], "move the folder away and try again")
+    return UndoRefusedError(plan, [(step.path, reason)], "move the folder away and try again")
 
 
 def _take_back(workspace: Path, kept: KeptFiles, progress: _Progress) -> bool:
@@ -300,7 +302,7 @@ def difference(present: FileState, result: FileState) -> str:
     return "somebody else changed it since"
 
 
-def _refusal(state_folder: Path, plan: UndoPlan) -> UndoRefusedError:
+def _refusal(state_folder: Path, plan: UndoPlan, own: str) -> UndoRefusedError:
     later = [
         folder.name
         for folder in session_folders(state_folder, plan.workspace)
@@ -309,15 +311,22 @@ def _refusal(state_folder: Path, plan: UndoPlan) -> UndoRefusedError:
     if later:
         hint = f"a later session changed these files: agent undo {later[0]} comes first"
     else:
-        hint = _where_originals_are(plan)
-    return UndoRefusedError(plan.session.name, plan.conflicts, hint)
+        hint = _where_originals_are(
+            plan, "/rewind takes back the others; " if plan.session.name == own else ""
+        )
+    return UndoRefusedError(plan, plan.conflicts, hint)
 
 
-def _where_originals_are(plan: UndoPlan) -> str:
+def _where_originals_are(plan: UndoPlan, others: str) -> str:
     kept, contents = load_kept(plan.session), contents_of(plan.session)
-    originals = [(path, kept[path].original) for path, _ in plan.conflicts]
+    point = load_point(plan.session, plan.turn) if plan.turn else None
+    originals = [
+        (path, (point and point.state_of(path, kept[path])) or kept[path].original)
+        for path, _ in plan.conflicts
+    ]
     lines = [f"{path} was {contents.path_of(was.content)}" for path, was in originals if was.kind == "file"]
-    return "\n  ".join(["put these right by hand", *lines])
+    lines += [f"{path} was not there" for path, was in originals if was == ABSENT]
+    return "\n  ".join([f"{others}put these right by hand", *lines])
 
 
 def _left_as_is(folder: Path, plan: UndoPlan) -> bool:

@@ -95,6 +95,17 @@ def test_what_a_person_changed_between_two_undos_stays(workspace: Path, state: P
         assert snapshot(workspace) == before
 
 
+def test_a_turn_that_cannot_be_taken_back_says_what_its_file_was_before_it(
+    workspace: Path, state: Path, file: Path
+) -> None:
+    session = did(state, workspace, b"1", b"2")
+    file.write_bytes(b"mine")
+    with pytest.raises(UndoRefusedError, match=f"turn 2 of session {session} cannot be undone") as refusal:
+        undo(state, workspace)
+    (line,) = (line for line in refusal.value.hint.splitlines() if "src/a.py was " in line)
+    assert Path(line.split(" was ")[1]).read_bytes() == b"1"
+
+
 def test_a_new_change_is_undone_first_and_stands_in_the_way_of_redo(
     workspace: Path, state: Path, file: Path
 ) -> None:
@@ -200,6 +211,11 @@ def test_an_open_session_is_stepped_through_alone(workspace: Path, state: Path) 
     own = run.store.id
     assert "this session has changed no files" in refused(lambda: undo(state, workspace, own=own))
     run.write("script", b"2")
+    (workspace / "script").write_bytes(b"mine")
+    with pytest.raises(UndoRefusedError) as refusal:
+        undo(state, workspace, own=own)
+    assert refusal.value.hint.startswith("/rewind takes back the others; put these right by hand")
+    (workspace / "script").write_bytes(b"2")
     assert undo(state, workspace, own=own).session_id == own
     assert "nothing more to undo" in refused(lambda: undo(state, workspace, own=own))
     run.finish()

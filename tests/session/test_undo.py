@@ -144,8 +144,9 @@ def test_a_created_file_that_somebody_extended_is_not_deleted(workspace: Path, s
     run.write("new.py", b"ours\n")
     run.finish()
     (workspace / "new.py").write_bytes(b"ours\nand theirs\n")
-    with pytest.raises(UndoRefusedError):
+    with pytest.raises(UndoRefusedError) as refusal:
         undo(state, workspace)
+    assert refusal.value.hint == "put these right by hand\n  new.py was not there"
     assert (workspace / "new.py").read_bytes() == b"ours\nand theirs\n"
 
 
