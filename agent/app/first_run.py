@@ -182,7 +182,7 @@ def _beside(settings: "Settings", profile: "Profile") -> "dict[str, Missing]":
 
     found: dict[str, Missing] = {}
     if _runs_here(settings, profile) and not _has_gpu(settings.models.folder):
-        remedy = "small models are usable on the processor, above some 8 GB slow"
+        remedy = "small models run well on the processor, those above about 8 GB slowly"
         found["gpu"] = Missing(what="No GPU was found", remedy=remedy)
     if which("git") is None:
         from agent.server.toolchain import System, install_command

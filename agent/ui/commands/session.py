@@ -158,14 +158,14 @@ COMMANDS = (
         name="undo",
         summary="take back what the last turn changed in files",
         run=undo,
-        help="All of it or nothing, what commands did too. Once more takes back the turn before it.\n"
-        "/redo brings it back; the conversation stays, /rewind goes back in both.",
+        help="What commands did too. Once more takes back the turn before it.\n"
+        "/redo brings it back. /rewind also goes back in the conversation.",
     ),
     Command(
         name="redo",
         summary="bring back what was undone",
         run=redo,
-        help="What /undo or /rewind took back in files last; once more what was undone before that.",
+        help="What /undo or /rewind took back last in files, then what was undone before.",
     ),
     Command(
         name="diff",
