@@ -160,10 +160,10 @@ class Cache:
         self.lengths = torch.zeros(rows, dtype=torch.long, device=target.device)
 
     def reserve(self, slots: int) -> None:
-        """Makes room for texts of this length, and for some longer ones: each time costs a copy of all that is held.
+        """Makes room for texts of this length and somewhat longer ones: each time all that is held is copied.
 
-        A gap in the heap that held the smaller copy is seldom used again. With a few slots at a time, such gaps had
-        grown to 20 GB after 40 minutes.
+        The gap in the heap where the smaller copy was is seldom used again. With a few slots at a time, such
+        gaps had grown to 20 GB after 40 minutes.
         """
         missing = -(-slots // _SLOTS_AT_A_TIME) * _SLOTS_AT_A_TIME - self._held.shape[4]
         if missing > 0:
