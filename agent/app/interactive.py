@@ -16,7 +16,6 @@ from typing import Any
 from agent.app.background import start_in_background
 from agent.app.compacting import compact_if_full, tell_size
 from agent.app.engine import Engine, why_gone
-from agent.app.fitting import remember_steps
 from agent.app.live import LiveSession
 from agent.app.opening import opened
 from agent.app.server_watch import watch_server
@@ -206,7 +205,7 @@ class InteractiveSession:
         try:
             engine = await unless_cancelled(self._engine(), live.cancel)
             finished = await self._converse(engine, text)
-            await remember_steps(engine.serving, live.turns.rows[-1].steps)
+            await self._learn(engine)
         except InterruptedRunError:
             finished = _came_to_nothing("cancelled", "interrupted")
         except AgentError as error:
@@ -279,6 +278,12 @@ class InteractiveSession:
         except AgentError as error:
             problem = f"the files of this moment cannot be gone back to: {error.message}"
             self._live.emit(Notice(text=problem, level="warning"))
+
+    async def _learn(self, engine: Engine) -> None:
+        """How fast the prompts of a turn were read chooses the batch of the next server."""
+        from agent.app.fitting import remember_steps  # the first request does not wait for this
+
+        await remember_steps(engine.serving, self._live.turns.rows[-1].steps)
 
     async def _keep(self) -> None:
         """What the server has read of this conversation is kept for when it goes on."""

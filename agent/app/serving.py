@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 from agent.app.background import in_background
 from agent.app.carded import card_in_force
 from agent.app.early import states_folder
-from agent.app.fitting import fit_to_machine
 from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError, ModelFileError, ServerError, UsageError
 from agent.core.events import ServerState
@@ -248,6 +247,7 @@ class Serving:
         return key
 
     async def _plan(self, progress: Progress) -> "LaunchPlan":
+        from agent.app.fitting import fit_to_machine
         from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan
 
         settings = self.loaded.settings

@@ -13,7 +13,6 @@ from agent.app.carded import completed_profile
 from agent.app.changes import Changes, commit_message, start_branch
 from agent.app.commanded import CommandWatch
 from agent.app.conversation import OpenConversation, Setting, model_for, open_conversation
-from agent.app.fitting import remember_steps
 from agent.app.foreign import remarks, require_window
 from agent.app.job import Job
 from agent.app.past import branch_record, past_of
@@ -113,8 +112,14 @@ class UnattendedSession:
             self._warn(problem)
         code = await self._conclude(finished)
         await self._keep()
-        await remember_steps(self._instead or self._job.serving, self._steps)
+        await self._learn()
         return code
+
+    async def _learn(self) -> None:
+        """How fast its prompts were read chooses the batch of the next server."""
+        from agent.app.fitting import remember_steps
+
+        await remember_steps(self._instead or self._job.serving, self._steps)
 
     async def _keep(self) -> None:
         """What the server has read of this conversation is kept for whoever goes on with it; see docs."""

@@ -25,7 +25,6 @@ from agent.app.early import (
     states_folder,
     write_note,
 )
-from agent.app.fitting import remember_read
 from agent.app.serving import Serving
 from agent.core.events import Event, Prefill
 from agent.core.guide import Offer
@@ -156,9 +155,11 @@ class Warmth:
                 if read is None:
                     return
         if read is not None:
+            from agent.app.fitting import remember_read  # not needed by who finds its head read
+
             remember_read(self._serving, read)
-        if read is not None and state is None:
-            self._keep_head(record, digest, read)
+            if state is None:
+                self._keep_head(record, digest, read)
         if path is not None:
             prompt = prompt or _cut(rendered(record, dict(head.body)))
             left = HeadNote(fingerprint=record.fingerprint, life=life, prompt=prompt, digest=digest)
