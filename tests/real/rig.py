@@ -4,11 +4,15 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agent.resources import data_folder
+import pytest
+
+from agent.app.serving import Serving, choose
+from agent.config.load import load_settings
+from agent.resources import data_folder, runtime_folder
 from agent.server.download import obtain
 from agent.server.fingerprint import fingerprint
 from agent.server.launch import LaunchPlan
@@ -17,6 +21,7 @@ from agent.server.process import ensure_running, stop_server
 from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, list_records
+from tests.real import llama_server
 
 ROOT = Path(__file__).parents[2]
 _PATIENCE_SECONDS = 60.0
@@ -42,6 +47,33 @@ def serving(profile_name: str, folder: Path, threads: int = 1, **changes: Any) -
     finally:
         for record in list_records(plan.runtime_folder):
             asyncio.run(stop_server(record, plan.runtime_folder))
+
+
+@contextlib.asynccontextmanager
+async def choosing(
+    name: str, text: str, engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **flags: Any
+) -> AsyncIterator[Serving]:
+    """A profile of somebody's own for one of both engines: one thread, homes in `folder`, models that are there.
+
+    What was started of it is stopped at the end.
+    """
+    models = Path(os.environ.get("AGENT_MODELS_FOLDER") or data_folder() / "models")
+    monkeypatch.setenv("AGENT_STATE_HOME", str(folder / "state"))
+    monkeypatch.setenv("AGENT_CONFIG_HOME", str(folder / "config"))
+    profiles = folder / "config" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / f"{name}.toml").write_text(text.format(engine=engine), "utf-8")
+    flags |= {"profile": name, "server.threads": 1, "models.folder": str(models)}
+    if engine == "llama-server":
+        flags["server.binary"] = str(llama_server.real_binary())
+    for file in load_profile(name, [profiles, ROOT / "server_profiles"]).model_files:
+        obtain(file, models)
+    try:
+        yield choose(load_settings(None, os.environ, flags))
+    finally:
+        for record in list_records(runtime_folder()):
+            with contextlib.suppress(OSError):
+                await stop_server(record, runtime_folder())
 
 
 def until(is_met: Callable[[], object]) -> None:

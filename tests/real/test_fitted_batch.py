@@ -1,11 +1,7 @@
 """A server is started with a batch that fits the machine: after a cancel at most two pass, drafts fit in."""
 
-import contextlib
 import json
-import os
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,17 +9,13 @@ from typing import Any
 import pytest
 
 from agent.app.fitting import remember_read
-from agent.app.serving import Serving, choose
-from agent.config.load import load_settings
-from agent.resources import data_folder, runtime_folder
-from agent.server.download import obtain
+from agent.app.serving import Serving
+from agent.resources import runtime_folder
 from agent.server.loopback import request_json
 from agent.server.process import stop_server
-from agent.server.profile_files import load_profile
 from agent.server.record import Record, list_records
 from agent.server.slot_reading import Read, look_at_slots
-from tests.real.llama_server import real_binary
-from tests.real.rig import ROOT, until
+from tests.real.rig import choosing, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -45,27 +37,6 @@ SLOW = Read(tokens=1000, evaluated=1000, seconds=20.0, slot=0)
 FITTED = 20
 LINE = "The same line stands here again and again.\n"
 ATTEMPTS = 3
-
-
-@asynccontextmanager
-async def served(engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serving]:
-    models = Path(os.environ.get("AGENT_MODELS_FOLDER") or data_folder() / "models")
-    for file in load_profile("embedded-small", [ROOT / "server_profiles"]).model_files:
-        obtain(file, models)
-    monkeypatch.setenv("AGENT_STATE_HOME", str(folder / "state"))
-    monkeypatch.setenv("AGENT_CONFIG_HOME", str(folder / "config"))
-    profiles = folder / "config" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "slow.toml").write_text(PROFILE.format(engine=engine), "utf-8")
-    flags = {"profile": "slow", "server.threads": 1, "models.folder": str(models)}
-    if engine == "llama-server":
-        flags["server.binary"] = str(real_binary())
-    try:
-        yield choose(load_settings(None, os.environ, flags))
-    finally:
-        for record in list_records(runtime_folder()):
-            with contextlib.suppress(OSError):
-                await stop_server(record, runtime_folder())
 
 
 async def started(serving: Serving) -> tuple[Record, list[str]]:
@@ -114,7 +85,7 @@ def read_after_leaving(record: Record, number: int) -> tuple[int, set[int]]:
 async def test_a_machine_known_to_be_slow_gets_small_batches_short_drafts_and_its_saved_states(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    async with served(engine, tmp_path, monkeypatch) as serving:
+    async with choosing("slow", PROFILE, engine, tmp_path, monkeypatch) as serving:
         record, said = await started(serving)
         assert not [one for one in said if "tokens at once" in one]
         assert record.batch_limit == 0

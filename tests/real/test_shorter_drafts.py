@@ -1,28 +1,21 @@
 """What is done about drafts that do not pay, on a server that really drafts: shorter ones, and then none."""
 
-import contextlib
-import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.app.serving import Serving, choose
+from agent.app.serving import Serving
 from agent.app.watching import SpeedGuard, guard_for
 from agent.bench.baseline import Baseline
-from agent.config.load import load_settings
 from agent.core.events import StepFinished
 from agent.core.stats import StepStats
-from agent.resources import data_folder, runtime_folder
-from agent.server.download import obtain
+from agent.resources import runtime_folder
 from agent.server.loopback import request_json
 from agent.server.process import stop_server
-from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, Record, list_records
-from tests.real.llama_server import real_binary
-from tests.real.rig import ROOT
+from tests.real.rig import choosing
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -51,31 +44,11 @@ class Unasked:
         raise AssertionError(values)
 
 
-@asynccontextmanager
-async def drafting(engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serving]:
+def drafting(
+    engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> AbstractAsyncContextManager[Serving]:
     """The shipped DFlash pair as somebody has it who wants drafts changed that do not pay."""
-    models = Path(os.environ.get("AGENT_MODELS_FOLDER") or data_folder() / "models")
-    for file in load_profile("embedded-dflash", [ROOT / "server_profiles"]).model_files:
-        obtain(file, models)
-    monkeypatch.setenv("AGENT_STATE_HOME", str(folder / "state"))
-    monkeypatch.setenv("AGENT_CONFIG_HOME", str(folder / "config"))
-    profiles = folder / "config" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "short.toml").write_text(PROFILE.format(engine=engine), "utf-8")
-    flags = {
-        "profile": "short",
-        "server.fallback": "plain",
-        "server.threads": 1,
-        "models.folder": str(models),
-    }
-    if engine == "llama-server":
-        flags["server.binary"] = str(real_binary())
-    try:
-        yield choose(load_settings(None, os.environ, flags))
-    finally:
-        for record in list_records(runtime_folder()):
-            with contextlib.suppress(OSError):
-                await stop_server(record, runtime_folder())
+    return choosing("short", PROFILE, engine, folder, monkeypatch, **{"server.fallback": "plain"})
 
 
 def only_record() -> Record:
