@@ -53,7 +53,7 @@ def serving(profile_name: str, folder: Path, threads: int = 1, **changes: Any) -
 async def choosing(
     name: str, text: str, engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **flags: Any
 ) -> AsyncIterator[Serving]:
-    """A profile of somebody's own for one of both engines: one thread, homes in `folder`, models that are there.
+    """A profile of somebody's own for one of both engines: on one thread, with homes in `folder`.
 
     What was started of it is stopped at the end.
     """
