@@ -113,6 +113,8 @@ async def test_a_question(size: tuple[int, int], request_, tmp_path: Path):
         await settle(pilot, rig)
         rig.handle.emit(request_)
         await rest(pilot)
+        rig.app.desk.refresh() if rig.app.desk else None
+        await rest(pilot)
         compare(rig.app, f"question-{request_.tool}-{size[0]}x{size[1]}", tmp_path)
 
 
