@@ -23,8 +23,8 @@ def asking_within(conversation: Conversation, request: str, *, fixed: int, room:
     if not asked:
         return None  # the first message itself was too long, so the model never had one
     ratio = conversation.characters_per_token
-    size = conversation.tokens if conversation.measured <= hot else 0
-    size += trimming.tokens_of(asked[conversation.measured if size else 0 :], ratio)
+    known = conversation.tokens if conversation.measured <= hot else 0
+    size = (known or fixed) + trimming.tokens_of(asked[conversation.measured if known else 1 :], ratio)
     end = request_behind(asked, request, no_result=_KEPT_BACK)
     room -= trimming.tokens_of(end, ratio)
     if size <= room:

@@ -6,7 +6,7 @@ opening of the conversation, which is cached too, the facts from our own record,
 is not answered yet.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 from agent.core import leaving_out, summing, trimming
@@ -22,19 +22,16 @@ from agent.core.events import (
     Retry,
 )
 from agent.core.guide import Offer
-from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
+from agent.core.messages import AssistantMessage
 from agent.core.model import Model, Reply
 from agent.core.shortening import NOTES_SHARE, Shortened, Shortening
 from agent.core.stats import StepStats
-from agent.core.turn import Conversation
+from agent.core.turn import Conversation, CountRequest, FixedPart
 from agent.core.worklog import WorkLog
 
 CAUSE = "compaction"
 CountTokens = Callable[[str], Awaitable[int | None]]
 """Tokens of a text as the server counts them, None where it does not."""
-
-CountRequest = Callable[[Sequence[Message]], Awaitable[int]]
-"""Tokens of a request with these messages and all tools, estimated where the server does not count them."""
 
 WordRequest = Callable[[int, str], str]
 """The request for a summary of at most so many words; the text is what a person wants kept above all."""
@@ -77,7 +74,7 @@ class Compactor:
         self._reply_tokens = reply_tokens
         self._log = log
         self._count = count
-        self._count_request = count_request
+        self._fixed = FixedPart(count_request)
         self._limit = 0
         self._wanted = False
         self._is_fresh = False
@@ -158,7 +155,7 @@ class Compactor:
         ratio = min(conversation.characters_per_token, 3.0)
         waiting = conversation.messages[summing.answered(conversation.messages) :]
         last = conversation.messages[summing.tail_start(conversation.messages) :]
-        fixed = self._fixed(conversation) + self._summary_room(window) + self._least_reply()
+        fixed = self._fixed.tokens(conversation) + self._summary_room(window) + self._least_reply()
         short = window * _MOST_LEFT - fixed - trimming.tokens_of(last, ratio)
         now = (
             window * self._share - self._size_after_reply() - trimming.tokens_of(waiting, ratio)
@@ -234,6 +231,7 @@ class Compactor:
         at most 70 % of the tokens may be left. `keep_from` is where the turns begin that stay as they are.
         """
         self._conversation = conversation
+        await self._fixed.learn(conversation)
         before = self._size = await self._measure(conversation)
         # Of a window that nobody knows at least this much is certain: the server has taken the last prompt.
         window = self._window or before + self._summary_room(before)
@@ -322,19 +320,15 @@ class Compactor:
         if counted is None:
             counted = max(trimming.careful_estimate(text), round(len(text) / ratio))
         self._new_ratio = len(text) / max(1, counted)
-        return conversation.tokens + counted + trimming.MESSAGE_TOKENS * len(new)
+        known = conversation.tokens
+        if not known:
+            conversation.characters_per_token = min(ratio, self._new_ratio)
+            await self._fixed.learn(conversation)
+            known = self._fixed.tools(conversation)
+        return known + counted + trimming.MESSAGE_TOKENS * len(new)
 
     def _size_after_reply(self) -> int:
         return self._conversation.tokens or self._size
-
-    def _fixed(self, conversation: Conversation) -> int:
-        """Tokens of the system text and the tools, as far as they are known."""
-        ratio = conversation.characters_per_token
-        opening = conversation.messages[: conversation.opening]
-        texts = [one for one in opening if not isinstance(one, SystemMessage)]
-        known = conversation.opening_tokens - trimming.tokens_of(texts, ratio)
-        least = [one for one in conversation.messages[:1] if isinstance(one, SystemMessage)]
-        return max(known, trimming.tokens_of(least, ratio))
 
     async def _ask(
         self, conversation: Conversation, window: int, instruction: str
@@ -342,7 +336,7 @@ class Compactor:
         """The request for the notes and its reply. Nothing at all where no request would fit."""
         most = self._reply_to_request(window)
         request = self._word_request(int(self._notes_tokens(window) * _WORDS_PER_TOKEN), instruction)
-        fixed, room = self._fixed(conversation), window - most - _MARGIN_TOKENS
+        fixed, room = self._fixed.tokens(conversation), window - most - _MARGIN_TOKENS
         messages = asking_within(conversation, request, fixed=fixed, room=room)
         if messages is None:
             return
@@ -361,7 +355,7 @@ class Compactor:
             messages=conversation.messages,
             window=window,
             ratio=ratio,
-            fixed=self._fixed(conversation),
+            fixed=self._fixed.tokens(conversation),
             log=self._log,
         )
         wanted = target
@@ -394,11 +388,7 @@ class Compactor:
         conversation.amend(shorter)
 
     async def _why_not(self, conversation: Conversation, window: int) -> str:
-        ratio = conversation.characters_per_token
-        fixed = self._fixed(conversation)
-        if self._count_request and not conversation.opening_tokens:
-            # Nothing was answered yet, so nobody knows what the tools take up.
-            system = [one for one in conversation.messages[:1] if isinstance(one, SystemMessage)]
-            fixed = max(fixed, await self._count_request([*system, UserMessage("")]))
+        await self._fixed.learn(conversation)
+        fixed, ratio = self._fixed.tokens(conversation), conversation.characters_per_token
         items = trimming.largest_items(conversation.messages, fixed, ratio)
         return f"the conversation cannot fit into {window} tokens of context; the largest items are {items}"

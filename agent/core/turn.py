@@ -1,7 +1,7 @@
 """What a turn works on and with."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,16 @@ from agent.core.executor import ToolExecutor
 from agent.core.guide import Guide
 from agent.core.inbox import Inbox
 from agent.core.limits import Guard
-from agent.core.messages import AssistantMessage, Message
+from agent.core.messages import AssistantMessage, Message, SystemMessage, UserMessage
 from agent.core.model import Model
 from agent.core.stats import StepStats
 from agent.core.verifier import Verifier
 
 if TYPE_CHECKING:
     from agent.core.compaction import Compactor
+
+CountRequest = Callable[[Sequence[Message]], Awaitable[int]]
+"""Tokens of a request with these messages and all tools, estimated where the server does not count them."""
 
 _LEAST_TELLING_CHARACTERS = 400
 _RATIOS = (0.5, 3.6)
@@ -83,6 +86,41 @@ class Conversation:
         if not 0 < self.requested <= len(self.messages):
             return False
         return not isinstance(next(iter(self.messages[self.requested :]), None), AssistantMessage)
+
+
+class FixedPart:
+    """What a prompt begins with whatever is said, the system text and the tools: how many tokens those are.
+
+    The first reply of a conversation tells; one that goes on has had that in an earlier life.
+    """
+
+    def __init__(self, count_request: CountRequest | None) -> None:
+        self._count_request = count_request
+        self._counted = 0
+
+    async def learn(self, conversation: Conversation) -> None:
+        """Has it counted, once, where no first reply has told it."""
+        if self._count_request and not conversation.opening_tokens and not self._counted:
+            self._counted = await self._count_request([*_system(conversation), UserMessage("")])
+
+    def tokens(self, conversation: Conversation) -> int:
+        """Tokens of the system text and the tools, as far as they are known."""
+        least = trimming.tokens_of(_system(conversation), conversation.characters_per_token)
+        if not conversation.opening_tokens:
+            return max(self._counted, least)
+        opening = conversation.messages[: conversation.opening]
+        texts = [one for one in opening if not isinstance(one, SystemMessage)]
+        said = trimming.tokens_of(texts, conversation.characters_per_token)
+        return max(conversation.opening_tokens - said, least)
+
+    def tools(self, conversation: Conversation) -> int:
+        """Tokens of what is in no message, as far as they are known."""
+        system = trimming.tokens_of(_system(conversation), conversation.characters_per_token)
+        return max(0, self.tokens(conversation) - system)
+
+
+def _system(conversation: Conversation) -> list[Message]:
+    return [one for one in conversation.messages[:1] if isinstance(one, SystemMessage)]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,8 +18,10 @@ from agent.core.model import ModelItem
 from agent.core.tool import FileDiff, Tool, ToolResult
 from agent.core.turn import Conversation, TurnServices
 from agent.core.worklog import BEGINNING, WorkLog
+from agent.llm.protocol import to_wire
 from tests.core.rig import FakeCheck, FakeTool, executor_of, services_of
-from tests.fakes.windowed_model import WindowedModel, calling
+from tests.fakes.chat import render_prompt, tokenize
+from tests.fakes.windowed_model import TOOLS_TOKENS, WindowedModel, calling
 
 WINDOWS = [4_096, 8_192, 32_768, 131_072]
 EVALUATED = 500
@@ -220,6 +222,27 @@ async def test_the_tools_are_counted_where_no_server_has_said_yet_what_they_take
     services = room_for(model, [reading([])], count_request=count_request)
     [end] = of(await turn(services, begun(), "word " * 4_000), "turn_finished")
     assert "the system text with the tools (1234 tokens)" in end.detail
+
+
+async def test_tools_count_in_a_conversation_that_goes_on_although_no_first_reply_has_told_them():
+    asked: list[Sequence[Message]] = []
+
+    async def count_request(messages: Sequence[Message]) -> int:
+        asked.append(messages)
+        return TOOLS_TOKENS + len(tokenize(render_prompt({"messages": to_wire(messages)})))
+
+    model = WindowedModel(lambda n: calling(n, "read", count=n) if n < 6 else "Read.", 4_096)
+    earlier = begun()
+    for number in range(10):
+        earlier.messages += [UserMessage(f"Page {number}?"), AssistantMessage("word " * 150)]
+    services = room_for(model, [reading([page(n, 2_000) for n in range(6)])], count_request=count_request)
+    events = await turn(services, earlier)
+    hold(model, events)
+    assert (of(events, "turn_finished")[0].reason, model.refused) == ("done", 0)
+    assert asked == [[SystemMessage("Be brief."), UserMessage("")]]
+    first, *_ = of(events, "compaction_finished")
+    following = model.requests[model.requests.index(model.summaries[0]) + 1]
+    assert first.after == pytest.approx(following.prompt, rel=0.05)
 
 
 async def test_a_reply_that_meets_the_end_of_the_window_is_asked_for_again_with_room():
