@@ -131,12 +131,12 @@ def _clipped(text: str) -> list[str]:
 
 def _diff_lines(diff: FileDiff) -> Iterator[Content]:
     label = "new file" if diff.before is None else "deleted" if diff.after is None else "changed"
-    yield Content.assemble((one_line(diff.path), "bold"), (f"  {label}", "$quiet"))
     before, after = (diff.before or "").splitlines(), (diff.after or "").splitlines()
-    lines = difflib.unified_diff(before, after, lineterm="", n=3)
-    for number, line in enumerate(lines):
-        if number < 2:  # the names of both sides, which are in the title
-            continue
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=3))
+    # Where the first change is stands beside the name: a row less, so that a small terminal shows the change.
+    first = f"  {lines[2]}" if lines and label == "changed" else ""
+    yield Content.assemble((one_line(diff.path), "bold"), (f"  {label}{first}", "$quiet"))
+    for number, line in enumerate(lines[3:], 3):
         if number > MOST_LINES:
             yield Content.styled("… more is not shown", "$quiet")
             return

@@ -7,7 +7,7 @@ from textual.widgets import Static
 from agent.core.events import ApprovalRequest, ApprovalSettled
 from agent.core.handle import Answer
 from agent.core.tool import FileDiff
-from agent.ui.request_text import described, heading
+from agent.ui.request_text import described, diff_text, heading
 from tests.ui.rig import SIZES, Rig, rest, settle, type_text
 
 PYTEST = ApprovalRequest(
@@ -255,8 +255,24 @@ def test_a_command_in_the_background_says_so():
 
 def test_a_diff_shows_what_changes_with_signs():
     lines = described(EDIT).plain.split("\n")
-    assert lines[0] == "a.py  changed"
-    assert {"-two", "+2"} <= set(lines)
+    assert lines == ["a.py  changed  @@ -1,2 +1,2 @@", " one", "-two", "+2"]
+
+
+def test_a_diff_of_several_places_or_of_a_whole_file_says_where_it_is_as_far_as_it_matters():
+    old = [str(number) for number in range(30)]
+    new = ["x", *old[1:29], "y"]
+    diff = FileDiff("a", "\n".join(old), "\n".join(new))
+    shown = diff_text(
+        [diff, FileDiff("b", None, "one\n"), FileDiff("c", "one\n", None), FileDiff("d", "", "")]
+    )
+    places = [line for line in shown.plain.split("\n") if "@@" in line or line[0] in "abcd"]
+    assert places == [
+        "a  changed  @@ -1,4 +1,4 @@",
+        "@@ -27,4 +27,4 @@",
+        "b  new file",
+        "c  deleted",
+        "d  changed",
+    ]
 
 
 def test_nothing_in_a_request_steers_the_terminal():
