@@ -17,6 +17,7 @@ BASES = {
     "both": BASE + '[speculation]\nkind = ["dflash", "ngram-mod"]\nn_max = 7\nngram_n_max = 32\n',
     "also": BASE + '[speculation]\nkind = "dflash"\nalso = ["ngram-mod"]\nn_match = 12\n',
     "ngram": BASE + '[speculation]\nkind = "ngram-mod"\nn_min = 48\nn_max = 64\n',
+    "fitting": f'batch = 64\nubatch = 64\nbatch_seconds = 0.5\n{BASE}[speculation]\nkind = "dflash"\n',
 }
 CHANGES: list[dict[str, Any]] = [
     {"threads": 3},
@@ -61,6 +62,18 @@ def test_only_changed_keys_are_written(profiles: Path):
         "[speculation]",
         "n_max = 4",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"), [({"threads": 3}, 0.5), ({"speculation.n_max": 15}, 0), ({"ubatch": 128}, 0)]
+)
+def test_draft_lengths_and_batches_that_won_hold_as_they_were_measured(
+    profiles: Path, changes: dict[str, Any], seconds: float
+):
+    measured = Space(load_profile("fitting", [profiles])).profile(merged((), changes))
+    text = tuned_text(measured, "fitting", merged((), changes), [])
+    write_profile(profiles / "tuned.toml", text, measured)
+    assert load_profile("tuned", [profiles]).batch_seconds == seconds
 
 
 def test_evidence_cannot_become_a_setting(profiles: Path):

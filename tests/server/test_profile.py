@@ -117,6 +117,16 @@ def test_tables_are_merged_key_by_key(folders: list[Path]):
     }
 
 
+@pytest.mark.parametrize(
+    ("own", "seconds"),
+    [("", 0.5), ("batch = 64", 0), ("ubatch = 16", 0), ("batch = 64\nbatch_seconds = 2", 2)],
+)
+def test_who_says_how_large_batches_are_gets_them_so(folders: list[Path], own: str, seconds: float):
+    write(folders[1], "base", f"batch = 32\nbatch_seconds = 0.5\n{MINIMAL}")
+    write(folders[0], "mine", f'extends = "base"\n{own}\n')
+    assert load_profile("mine", folders).batch_seconds == seconds
+
+
 def test_another_model_file_does_not_inherit_the_checksum(folders: list[Path]):
     write(folders[1], "base", f'[target]\nfile = "a.gguf"\nsha256 = "{SHA}"\nbytes = 5\n')
     write(folders[0], "p", 'extends = "base"\n[target]\nfile = "b.gguf"\n')
