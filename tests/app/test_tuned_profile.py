@@ -17,7 +17,8 @@ BASES = {
     "both": BASE + '[speculation]\nkind = ["dflash", "ngram-mod"]\nn_max = 7\nngram_n_max = 32\n',
     "also": BASE + '[speculation]\nkind = "dflash"\nalso = ["ngram-mod"]\nn_match = 12\n',
     "ngram": BASE + '[speculation]\nkind = "ngram-mod"\nn_min = 48\nn_max = 64\n',
-    "fitting": f'batch = 64\nubatch = 64\nbatch_seconds = 0.5\n{BASE}[speculation]\nkind = "dflash"\n',
+    "fitting": "batch = 64\nubatch = 64\nbatch_seconds = 0.5\n"
+    f'{BASE}[speculation]\nkind = "dflash"\nn_max = 7\n',
 }
 CHANGES: list[dict[str, Any]] = [
     {"threads": 3},
