@@ -62,7 +62,7 @@ def segments(
     found += [_mode(facts), _model(facts), _server(facts, server_detail)]
     found += [
         _activity(facts, figures),
-        _prefill(figures),
+        None if figures.asks else _prefill(figures),  # in a narrow terminal the question needs its room
         _decode(figures),
         _acceptance(figures),
         _cache(figures),
@@ -155,8 +155,7 @@ def _server(facts: "SessionFacts", detail: str) -> Segment | None:
 def _activity(facts: "SessionFacts", figures: "Figures") -> Segment | None:
     """What is waited for: the person, or the first sign of the model. It must not look like nothing."""
     if figures.asks:
-        forms = ("waiting for your answer", "your answer?")
-        return Segment(name="activity", forms=forms, weight=98, tone="busy")
+        return Segment(name="activity", forms=("waiting for your answer",), weight=98, tone="busy")
     is_silent = bool(facts.waits_for) or (figures.decode_rate is None and not figures.prefill_total)
     is_waiting = figures.is_running and not figures.is_working and is_silent
     if not (is_waiting and facts.server in _QUIET_STATES):

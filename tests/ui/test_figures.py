@@ -248,6 +248,12 @@ def test_a_question_says_that_it_waits_for_the_person_and_not_for_the_model(widt
     assert "waiting" in shown["tool_finished"]
 
 
+def test_a_question_is_said_in_full_in_80_cells_whatever_figures_there_are():
+    shown = text_of(fit(segments(FACTS, replace(FULL, is_running=True, asks=True)), 80))
+    assert "waiting for your answer" in shown
+    assert "130 tok/s" in shown
+
+
 def test_a_session_that_could_not_be_opened_is_not_said_to_start():
     assert text_of(fit(segments(None, Figures(), has_failed=True), 80)) == "✗ no session"
 
