@@ -1,9 +1,10 @@
-"""How fast prompts were read on this machine: a small file, for the next start of a server."""
+"""How fast prompts were read on this machine: a small file, for the next start of a server.
+
+It maps each reader to its last rates in tok/s, and whoever learned last stands last.
+"""
 
 import json
-import math
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,8 @@ def known_rate(file: Path, reader: str) -> float | None:
     return rates[(len(rates) - 1) // 2] if rates else None
 
 
-def remember(file: Path, reader: str, rates: Sequence[float], now: float | None = None) -> None:
-    """Adds readings in tok/s, the newest last. What was used longest ago is forgotten.
+def remember(file: Path, reader: str, rates: Sequence[float]) -> None:
+    """Adds readings in tok/s, the newest last. Of many readers the one that learned longest ago is forgotten.
 
     Raises:
         OSError: the file cannot be written.
@@ -56,11 +57,10 @@ def remember(file: Path, reader: str, rates: Sequence[float], now: float | None 
     if not rates:
         return
     table = _read(file)
-    kept = [*_rates(table.get(reader)), *rates][-_KEPT_RATES:]
-    at = time.time() if now is None else now
-    table[reader] = {"rates": [round(rate, 2) for rate in kept], "at": round(at)}
-    newest = sorted(table, key=lambda name: _at(table[name]), reverse=True)[:_KEPT_READERS]
-    write_whole(file, json.dumps({name: table[name] for name in newest}, indent=1, sort_keys=True) + "\n")
+    kept = [*_rates(table.pop(reader, None)), *rates][-_KEPT_RATES:]
+    table[reader] = [round(rate, 2) for rate in kept]
+    newest = list(table)[-_KEPT_READERS:]
+    write_whole(file, json.dumps({name: table[name] for name in newest}, indent=1) + "\n")
 
 
 def _named(file: ModelFile) -> str:
@@ -77,18 +77,8 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _rates(raw: Any) -> list[float]:
-    rates = raw.get("rates") if isinstance(raw, Mapping) else None
-    return [float(rate) for rate in rates if _is_rate(rate)] if isinstance(rates, list) else []
+    return [float(rate) for rate in raw if _is_rate(rate)] if isinstance(raw, list) else []
 
 
 def _is_rate(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= _HIGHEST_RATE
-
-
-def _at(raw: Any) -> float:
-    at = raw.get("at") if isinstance(raw, Mapping) else None
-    return float(at) if at is not None and _is_number(at) else 0.0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _HIGHEST_RATE
