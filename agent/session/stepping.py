@@ -141,7 +141,8 @@ def task_of(session: Path, turn: int) -> str:
             kind = record.get("type")
             count += kind == "turn_started"
             if count == turn and kind == "user_message" and not record.get("is_note"):
-                return str(record.get("text", ""))
+                # A run says it behind the files that it has read beforehand, see `core.briefing`.
+                return str(record.get("text", "")).rpartition("\n\nTask: ")[2]
     except OSError:
         return ""
     return ""

@@ -148,6 +148,30 @@ def test_work_that_a_job_overwrites_is_kept_and_told(place: Place, scripted_serv
     assert Path(kept).read_bytes() == b"mine\r\n"
 
 
+def test_undo_goes_back_run_by_run_and_redo_forward_again(place: Place, scripted_server: StartServer):
+    place.write("a.txt", "0\n")
+    steps = [
+        step
+        for number in range(2)
+        for step in (
+            call("read", path="a.txt"),
+            call("edit", path="a.txt", old=f"{number}\n", new=f"{number + 1}\n"),
+            "Done.",
+        )
+    ]
+    place.use(scripted_server(*steps).url)
+    assert place.run("run", "-p", "First").code == 0
+    assert place.run("run", "--continue", "-p", "Second").code == 0
+    seen = []
+    for words in ((), (), ("--redo",), ("--redo",)):
+        done = place.run("undo", *words)
+        assert done.code == 0, done.err
+        seen.append(
+            ((place.workspace / "a.txt").read_text("utf-8"), "(Second)" in done.err, "(First)" in done.err)
+        )
+    assert seen == [("1\n", True, False), ("0\n", False, True), ("1\n", False, True), ("2\n", True, False)]
+
+
 def test_undo_takes_back_what_commands_did(place: Place, scripted_server: StartServer):
     (place.workspace / "mine.txt").write_bytes(b"mine\r\n")
     command = "echo x >> mine.txt; mkdir made; echo y > made/y.txt; cat mine.txt"
