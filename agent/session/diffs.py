@@ -31,19 +31,28 @@ def session_diff(session_folder: Path, workspace: Path) -> str:
 
 
 def _unified(name: str, before: str | None, after: str | None, old: FileState, new: FileState) -> str:
+    was = "/dev/null" if old.kind == "absent" else f"a/{name}"
+    is_now = "/dev/null" if new.kind == "absent" else f"b/{name}"
     if before is None or after is None:
-        return f"--- a/{name}\n+++ b/{name}\nBinary, big or special file: {old.kind} -> {new.kind}\n"
+        return f"--- {was}\n+++ {is_now}\nBinary, big or special file: {old.kind} -> {new.kind}\n"
     if before == after:
-        return f"--- a/{name}\n+++ b/{name}\nmode {old.mode:o} -> {new.mode:o}\n"
+        return f"--- {was}\n+++ {is_now}\n{_same_text(old, new)}\n"
     lines = difflib.unified_diff(
         list(io.StringIO(before, newline="\n")),
         list(io.StringIO(after, newline="\n")),
-        "/dev/null" if old.kind == "absent" else f"a/{name}",
-        "/dev/null" if new.kind == "absent" else f"b/{name}",
+        was,
+        is_now,
     )
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
+
+
+def _same_text(old: FileState, new: FileState) -> str:
+    """What differs where the text does not."""
+    if "absent" in (old.kind, new.kind):
+        return "empty file"
+    return f"mode {old.mode:o} -> {new.mode:o}" if old.kind == new.kind else f"{old.kind} -> {new.kind}"
 
 
 def _text_of(path: Path, state: FileState) -> str | None:
