@@ -4,7 +4,7 @@ A step is a turn that changed files, or a run that counts no turns (turn 0). The
 which there were, the records of undo which of them are taken back. Nothing here changes a file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -94,6 +94,14 @@ class Steps:
         self.in_force |= record.given
         if record.is_done:
             self.in_force -= record.taken
+            self._replace_half_redone(record)
+
+    def _replace_half_redone(self, later: UndoRecord) -> None:
+        """An undo whose redo was killed is part of the next undo of the same step, see `undo_notes`."""
+        for record in self.records.values():
+            is_same = record is not later and record.of == later.of and record.taken == later.taken
+            if is_same and is_half_redone(record, self.records.values()):
+                record.taken = set()
 
     def unfinished(self) -> list[UndoRecord]:
         """Those that were killed, or are at it now, and that no later one has finished."""
@@ -102,6 +110,12 @@ class Steps:
     def _was_finished(self, record: UndoRecord) -> bool:
         later = (one for one in self.records.values() if one.folder.name > record.folder.name)
         return not record.is_done and any(one.of == record.of and one.is_done for one in later)
+
+
+def is_half_redone(record: UndoRecord, records: Iterable[UndoRecord]) -> bool:
+    """Whether a redo of this undo was killed, and none has come to its end."""
+    ends = [one.is_done for one in records if one.of == record.folder.name]
+    return bool(ends) and not any(ends)
 
 
 def _is_from(turn: int, first: int | None) -> bool:

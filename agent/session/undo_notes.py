@@ -6,20 +6,23 @@ from pathlib import Path
 from agent.core.errors import AgentError
 from agent.session.kept import KeptFiles, contents_of, load_kept
 from agent.session.states import FileState
-from agent.session.steps import undo_record
+from agent.session.steps import is_half_redone, undo_record
 from agent.session.store import session_names
 
 
 def take_over_killed(session: Path, own_record: Path, kept: KeptFiles) -> None:
-    """Has in this undo what an earlier one of the same session did before it was killed: one redo for both.
+    """Has in this undo what earlier ones of the same session hold of the same step: one redo for all.
+
+    That is one that was killed, or one whose redo was killed, of which only a part is to be undone again.
 
     Raises:
         AgentError: it could not be kept.
     """
-    for name in sorted(set(session_names(session.parent)) - {own_record.name}):
-        folder = session.parent / name
-        found = undo_record(folder)
-        if found is None or found.is_done or found.of != session.name:
+    names = sorted(set(session_names(session.parent)) - {own_record.name})
+    records = [found for name in names if (found := undo_record(session.parent / name)) is not None]
+    for found in records:
+        folder = found.folder
+        if found.of != session.name or (found.is_done and not is_half_redone(found, records)):
             continue
         for path, file in load_kept(folder).items():
             if path in kept.files or file.result is None or file.result == file.original:

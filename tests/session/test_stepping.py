@@ -252,6 +252,9 @@ def test_a_redo_that_was_killed_half_way_goes_either_way(
     assert file.read_bytes() == ORIGINAL
     assert (workspace / "script").read_bytes() != b"1"
     assert "nothing more to undo" in refused(lambda: undo(state, workspace))
+    redo(state, workspace)
+    assert (file.read_bytes(), (workspace / "script").read_bytes()) == (b"1", b"1")
+    assert "nothing to redo" in refused(lambda: redo(state, workspace))
 
 
 def test_undo_records_of_before_are_understood(workspace: Path, state: Path, file: Path) -> None:
