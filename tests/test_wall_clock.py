@@ -30,6 +30,7 @@ KNOWN = {
     "agent/server/process.py",  # shown
     "agent/server/slot_states.py",  # ages of files, those of the future being the oldest
     "agent/session/held.py",  # beside times of files: what is not sure is copied again
+    "agent/session/ledger.py",  # which of two open sessions changed something last
     "agent/session/store.py",  # ids, which come after all that are known
     "agent/ui/entry/draft.py",  # ages of files, those of the future being the oldest
 }
