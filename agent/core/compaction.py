@@ -311,17 +311,17 @@ class Compactor:
         ratio = conversation.characters_per_token
         new = conversation.messages[conversation.measured :]
         self._new_ratio = ratio
-        about = conversation.tokens + trimming.tokens_of(new, ratio)
+        known = conversation.tokens or self._fixed.tools(conversation)
+        about = known + trimming.tokens_of(new, ratio)
         text = "\n".join(map(trimming.text_of, new))
-        most = conversation.tokens + len(text.encode("utf-8", "replace")) + trimming.MESSAGE_TOKENS * len(new)
+        most = known + len(text.encode("utf-8", "replace")) + trimming.MESSAGE_TOKENS * len(new)
         if not (text and self._window) or most <= self._surely_fits():
             return about
         counted = await self._count(text) if self._count else None
         if counted is None:
             counted = max(trimming.careful_estimate(text), round(len(text) / ratio))
         self._new_ratio = len(text) / max(1, counted)
-        known = conversation.tokens
-        if not known:
+        if not conversation.tokens:
             conversation.characters_per_token = min(ratio, self._new_ratio)
             await self._fixed.learn(conversation)
             known = self._fixed.tools(conversation)
