@@ -23,6 +23,8 @@ EXIT_START_FAILED = 4
 LOOK_SECONDS = 5.0
 GRACE_SECONDS = 30.0
 LOG_LIMIT_BYTES = 8 * 1024 * 1024
+QUIET_SECONDS = 0.3
+MOST_SECONDS_FOR_LOG = 3.0
 
 _KINDS = {
     "draft": "DRAFT_SIMPLE",
@@ -61,12 +63,23 @@ def main() -> int:
         server = engine.Server(parameters(spec, engine))
     except (RuntimeError, ValueError, AttributeError) as error:
         print(f"agent: the engine did not start: {error}", file=sys.stderr, flush=True)
+        _let_it_write(Path(spec["log_file"]))
         # The engine's own threads may still run; an orderly exit would wait for them.
         os._exit(EXIT_START_FAILED)
     print(f"agent: serving on {server.listening_address}", file=sys.stderr, flush=True)
     _watch(Path(spec["record_file"]), Path(spec["log_file"]))
     print("agent: the record of this server is gone, ending", file=sys.stderr, flush=True)
     os._exit(0)
+
+
+def _let_it_write(log_file: Path) -> None:
+    """Waits until the log grows no more: a thread of the engine writes it, and the cause may come last."""
+    size, quiet_since, end = -1, time.monotonic(), time.monotonic() + MOST_SECONDS_FOR_LOG
+    while (now := time.monotonic()) < min(end, quiet_since + QUIET_SECONDS):
+        written = log_file.stat().st_size if log_file.exists() else 0
+        if written != size:
+            size, quiet_since = written, now
+        time.sleep(0.02)
 
 
 def parameters(spec: dict[str, Any], engine: Any) -> Any:
