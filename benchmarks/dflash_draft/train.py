@@ -44,7 +44,7 @@ def main() -> None:
         "--seconds", type=float, default=3600.0, help="of work: processor time for each thread"
     )
     parser.add_argument("--steps", type=int, default=0, help="end after these and not after seconds")
-    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--length", type=int, default=784)
     parser.add_argument("--blocks", type=int, default=96)
     parser.add_argument("--block", type=int, default=8)
@@ -127,7 +127,8 @@ class Training:
         self._save()
         held_out = Answers(arguments.data, "held_out.npz")
         result = measure(self.target, self.drafter, held_out)
-        report = {**asdict(result), "steps": self.step, "seconds": round(self.spent, 1), **vars(arguments)}
+        done = {"steps": self.step, "seconds": round(self.spent, 1)}
+        report = {**asdict(result), **vars(arguments), **done}
         text = json.dumps(report, indent=1, default=str)
         print(text, flush=True)
         arguments.out.with_suffix(".json").write_text(text, encoding="utf-8")
