@@ -13,7 +13,7 @@ from tools import built_in_tools
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-REQUESTS = 13
+REQUESTS = 8
 
 
 @pytest.fixture(scope="module")

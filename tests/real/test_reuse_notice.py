@@ -83,9 +83,9 @@ def somebody_else_asks(tmp_path: Path) -> None:
     ask(endpoint, "/v1/chat/completions", body)
 
 
-async def losses(talk: Talk, tmp_path: Path) -> list[str]:
+async def losses(talk: Talk, tmp_path: Path, turns: int = TURNS) -> list[str]:
     """The notices of a conversation in which somebody else asks before each turn, until there is one."""
-    for number in range(TURNS):
+    for number in range(turns):
         await talk.turn(f"Say the number {number}, and nothing else.")
         told = [one.text for one in talk.of("notice") if "were read again" in one.text]
         if told:
@@ -111,7 +111,7 @@ async def test_prompt_that_the_server_keeps_aside_is_no_loss(tmp_path: Path, mon
     loaded = settings(tmp_path, monkeypatch, "llama-server", cache_ram=128)
     (work := tmp_path / "work").mkdir()
     async with watched(await open_session(work, loaded=loaded)) as talk:
-        assert await losses(talk, tmp_path) == []
+        assert await losses(talk, tmp_path, turns=4) == []
         steps = talk.of("step_finished")
     assert any(step.stats.cached_tokens > step.stats.prompt_tokens for step in steps[1:])
 
