@@ -117,9 +117,11 @@ class UnattendedSession:
 
     async def _learn(self) -> None:
         """How fast its prompts were read chooses the batch of the next server."""
-        from agent.app.fitting import remember_steps
+        serving = self._instead or self._job.serving
+        if serving.profile.batch_seconds:
+            from agent.app.fitting import remember_steps  # the others end without it
 
-        await remember_steps(self._instead or self._job.serving, self._steps)
+            await remember_steps(serving, self._steps)
 
     async def _keep(self) -> None:
         """What the server has read of this conversation is kept for whoever goes on with it; see docs."""
