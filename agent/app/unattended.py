@@ -118,7 +118,7 @@ class UnattendedSession:
     async def _learn(self) -> None:
         """How fast its prompts were read chooses the batch of the next server."""
         serving = self._instead or self._job.serving
-        if serving.profile.batch_seconds:
+        if self._steps and serving.profile.batch_seconds:
             from agent.app.fitting import remember_steps  # the others end without it
 
             await remember_steps(serving, self._steps)
