@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.app.commanded import CommandWatch
+from agent.app.files.commanded import CommandWatch
 from agent.session.ledger import SessionLedger
 from agent.session.store import SessionStore
 

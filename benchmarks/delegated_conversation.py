@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.app.conversation import system_prompt
-from agent.app.delegation import Delegator
-from agent.app.workbench import RuleGate
+from agent.app.turns.conversation import system_prompt
+from agent.app.turns.delegation import Delegator
+from agent.app.turns.workbench import RuleGate
 from agent.config.model import Settings
 from agent.core.guide import Offer
 from agent.core.limits import SharedLimits

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from agent.app.doctor.live import PATIENCE_SECONDS, Live
-from agent.app.serving import choose
+from agent.app.servers.serving import choose
 from agent.bench.baseline import Baseline
 from agent.config.load import load_settings
 from agent.server.record import Endpoint

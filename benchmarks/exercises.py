@@ -129,7 +129,7 @@ def _tests_pass(folder: Path, test_name: str) -> bool:
 def _complete(profile: str, prompt: str) -> str:
     """One greedy completion by the server that runs for `profile`."""
     sys.path.insert(0, str(REPOSITORY))
-    from agent.app.serving import choose
+    from agent.app.servers.serving import choose
     from agent.config.load import load_settings
 
     endpoint = choose(load_settings(None, os.environ, {"profile": profile})).running()

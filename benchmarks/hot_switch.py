@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent.app.interactive import InteractiveSession, open_session
+from agent.app.chat.interactive import InteractiveSession, open_session
 from agent.config.load import LoadedSettings, load_settings
 from agent.core.events import Event, StepFinished, TurnFinished
 from agent.core.stats import StepStats

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.app.conversation import system_prompt
+from agent.app.turns.conversation import system_prompt
 from agent.core.guide import Offer
 from agent.core.messages import Message, SystemMessage, ToolMessage, UserMessage
 from agent.core.model import Reply

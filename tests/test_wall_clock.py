@@ -10,15 +10,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 KNOWN = {
-    "agent/app/authorship.py",  # beside the monotonic clock
+    "agent/app/files/authorship.py",  # beside the monotonic clock
     "agent/app/batch/plan.py",  # ids, which come after all that are known
-    "agent/app/benching.py",  # shown, and names of folders
-    "agent/app/early.py",  # ages of files, those of the future being the oldest
-    "agent/app/interactive.py",  # shown, and told to the model
-    "agent/app/job.py",  # told to the model, where a run goes on on another day
-    "agent/app/live.py",  # told to the model, and again where it is another day
-    "agent/app/session_bench.py",  # names of folders
-    "agent/app/tuning.py",  # shown, and names of files
+    "agent/app/measure/benching.py",  # shown, and names of folders
+    "agent/app/servers/early.py",  # ages of files, those of the future being the oldest
+    "agent/app/chat/interactive.py",  # shown, and told to the model
+    "agent/app/run/job.py",  # told to the model, where a run goes on on another day
+    "agent/app/chat/live.py",  # told to the model, and again where it is another day
+    "agent/app/services/session_bench.py",  # names of folders
+    "agent/app/measure/tuning.py",  # shown, and names of files
     "agent/cli/session.py",  # shown: how long ago a session was
     "agent/core/attempts.py",  # shown
     "agent/mcp/known.py",  # a note

@@ -32,7 +32,7 @@ class EditorHost:
     mode: "SessionMode | None" = None
 
     async def open(self, opening: "Opening") -> "SessionHandle":
-        interactive = await asyncio.to_thread(import_module, "agent.app.interactive")
+        interactive = await asyncio.to_thread(import_module, "agent.app.chat.interactive")
         resume = opening.resume
         if resume:
             await asyncio.to_thread(_require, opening.workspace, resume)
@@ -53,8 +53,8 @@ class EditorHost:
     def _sees_images(self) -> bool:
         """By the server that runs; one that is not up yet by what it would be started with."""
         from agent.acp.host import Opening
-        from agent.app.pictures import sees, sees_at
-        from agent.app.serving import choose
+        from agent.app.chat.pictures import sees, sees_at
+        from agent.app.servers.serving import choose
 
         serving = choose(self._settings(Opening(workspace=Path.cwd())))
         if not serving.is_managed:
@@ -69,7 +69,7 @@ class EditorHost:
         return await asyncio.to_thread(_known_sessions, workspace)
 
     def _settings(self, opening: "Opening") -> "LoadedSettings":
-        from agent.app.front import settings_for
+        from agent.app.chat.front import settings_for
         from agent.ui.options import Opening as Wanted
 
         wanted = Wanted(profile=self.profile, mode=self.mode, resume=opening.resume)

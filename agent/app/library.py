@@ -98,7 +98,7 @@ class Agent:
         """Raises UsageError: settings, profile, session or folder cannot be used."""
         if self._handle is not None:
             raise UsageError("this agent is open already", "make another one for a second session")
-        from agent.app.interactive import open_session
+        from agent.app.chat.interactive import open_session
 
         loaded = await asyncio.to_thread(self._settings)
         self._handle = await open_session(
@@ -182,7 +182,7 @@ class Agent:
         return await self._open_handle().command(name, arguments)
 
     def _settings(self) -> "LoadedSettings":
-        from agent.app.record import profile_of
+        from agent.app.chat.record import profile_of
         from agent.config.load import find_project_root, load_settings
 
         flags = dict(self._flags)

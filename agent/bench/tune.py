@@ -50,7 +50,7 @@ Enough = Callable[[Sequence[Reading]], bool]
 
 
 class Lab(Protocol):
-    """Measures candidates; `agent.app.tuning` has the real one."""
+    """Measures candidates; `agent.app.measure.tuning` has the real one."""
 
     async def measure(self, changes: Changes, enough: Enough) -> Sequence[Reading]:
         """Serves the base with `changes` and sends each prompt once, unless `enough` says that this will do.

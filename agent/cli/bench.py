@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.app.benching import BenchRequest
+    from agent.app.measure.benching import BenchRequest
     from agent.bench.runner import Step
 
 DESCRIPTION = """Sends the same prompts to one or more servers and compares their speed.
@@ -161,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Until the runs take signals themselves, being asked to end is the same as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from agent.app.benching import run_bench
+    from agent.app.measure.benching import run_bench
 
     request = request_of(arguments)
     line = ProgressLine()
@@ -181,7 +181,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def request_of(arguments: argparse.Namespace) -> "BenchRequest":
     """What the command line asks for. Raises UsageError for what does not go together."""
-    from agent.app.benching import BenchRequest
+    from agent.app.measure.benching import BenchRequest
     from agent.core.errors import UsageError
 
     if arguments.compare and len(arguments.profiles) + len(arguments.url) < 2:

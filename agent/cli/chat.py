@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Imports make no garbage; the interface turns the collector on again when it has loaded everything.
     gc.disable()
     try:
-        from agent.app.front import FrontRequest, run_front
+        from agent.app.chat.front import FrontRequest, run_front
 
         return run_front(
             FrontRequest(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.app.mcp_admin import Overview
+    from agent.app.mcp.admin import Overview
     from agent.mcp.adapter import OfferedTool
 
 
@@ -96,7 +96,7 @@ def _add_add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def list_servers(arguments: argparse.Namespace) -> int:
     """Prints a line for each server; what it would cost with all schemas, and what all cost unused."""
-    from agent.app.mcp_admin import overview
+    from agent.app.mcp.admin import overview
 
     found = overview(Path.cwd())
     for notice in found.notices:
@@ -204,8 +204,8 @@ def _former_server(name: str) -> str:
 
 def get_server(arguments: argparse.Namespace) -> int:
     """Prints how a server is configured, names of variables without values, and its tools."""
-    from agent.app.mcp_admin import known_tools, server_named
-    from agent.app.mcp_sign_in import is_signed_in
+    from agent.app.mcp.admin import known_tools, server_named
+    from agent.app.mcp.sign_in import is_signed_in
 
     spec = server_named(Path.cwd(), arguments.name)
     print(f"{spec.name}: {spec.transport}, {spec.summary}")
@@ -232,7 +232,7 @@ def remove_server(arguments: argparse.Namespace) -> int:
     """Takes a server out of the person's file."""
     import os
 
-    from agent.app.mcp_sign_in import sign_out
+    from agent.app.mcp.sign_in import sign_out
     from agent.config.mcp_edit import remove_server as remove
 
     path = remove(arguments.name, os.environ)
@@ -250,7 +250,7 @@ def test_server(arguments: argparse.Namespace) -> int:
 def _test(name: str) -> int:
     import asyncio
 
-    from agent.app.mcp_admin import last_log_lines, log_end, server_named, try_server
+    from agent.app.mcp.admin import last_log_lines, log_end, server_named, try_server
     from agent.config.text import printable
     from agent.core.errors import AgentError, ExitCode
 
@@ -284,8 +284,8 @@ def log_in(arguments: argparse.Namespace) -> int:
     """Signs in to a remote server. The address to open goes to standard error."""
     import asyncio
 
-    from agent.app.mcp_admin import server_named
-    from agent.app.mcp_sign_in import sign_in
+    from agent.app.mcp.admin import server_named
+    from agent.app.mcp.sign_in import sign_in
     from agent.config.text import printable
 
     spec = server_named(Path.cwd(), arguments.name)
@@ -296,7 +296,7 @@ def log_in(arguments: argparse.Namespace) -> int:
 
 def log_out(arguments: argparse.Namespace) -> int:
     """Forgets a sign-in. Exit code 1 where there was none."""
-    from agent.app.mcp_sign_in import sign_out
+    from agent.app.mcp.sign_in import sign_out
 
     count = sign_out(arguments.name)
     text = "is forgotten" if count else "was never made or is forgotten already"
@@ -308,7 +308,7 @@ def import_servers(arguments: argparse.Namespace) -> int:
     """Shows the servers of other programs; with --yes writes those that are new into the person's file."""
     import os
 
-    from agent.app.mcp_admin import as_table, foreign_files, overview, read_foreign
+    from agent.app.mcp.admin import as_table, foreign_files, overview, read_foreign
     from agent.config.mcp_edit import set_server
     from agent.config.text import printable
     from agent.core.errors import UsageError
@@ -350,7 +350,7 @@ def import_servers(arguments: argparse.Namespace) -> int:
 
 def show_logs(arguments: argparse.Namespace) -> int:
     """Prints the end of a server's log. Exit code 1 where there is none."""
-    from agent.app.mcp_admin import last_log_lines
+    from agent.app.mcp.admin import last_log_lines
     from agent.config.text import printable
     from agent.mcp.config import check_name
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.app.request import RunRequest
+    from agent.app.run.request import RunRequest
     from agent.core.errors import AgentError
 
 DESCRIPTION = """Does one task in the repository of the current folder; its exit code tells how it went.
@@ -156,19 +156,19 @@ def _run(arguments: argparse.Namespace) -> int:
             request_of(arguments), arguments.task, jobs=arguments.jobs, resume=arguments.resume_batch
         )
     # The server may read while the rest is loaded.
-    from agent.app.early import begin_early
+    from agent.app.servers.early import begin_early
 
     goes_on = arguments.resume is not None
     early = None if goes_on else begin_early(arguments.directory, arguments.profile)
 
-    from agent.app.headless import run_headless
+    from agent.app.run.headless import run_headless
 
     return run_headless(request_of(arguments), early=early)
 
 
 def request_of(arguments: argparse.Namespace) -> "RunRequest":
     """What the command line asks for."""
-    from agent.app.request import RunRequest
+    from agent.app.run.request import RunRequest
 
     return RunRequest(
         task=arguments.task[0] if arguments.task else None,
@@ -200,6 +200,6 @@ def refuse(argv: Sequence[str], error: "AgentError") -> None:
     if form in ("json", "jsonl"):
         import json
 
-        from agent.app.output import error_record
+        from agent.app.run.output import error_record
 
         print(json.dumps(error_record(error)))

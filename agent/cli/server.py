@@ -14,7 +14,7 @@ from agent.cli.server_states import add_action
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from agent.app.serving import Serving
+    from agent.app.servers.serving import Serving
     from agent.core.events import ServerState
     from agent.server.caps import Capabilities
     from agent.server.model_file import ModelFile
@@ -209,7 +209,7 @@ def _end_of(log_file: Path) -> tuple[str, int, int]:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Prints the command line of a profile; what the server cannot do goes to stderr."""
-    from agent.app.fitting import fit_to_machine
+    from agent.app.servers.fitting import fit_to_machine
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import ExitCode
     from agent.resources import config_folder, expand_home, profiles_folder
@@ -319,7 +319,7 @@ def _follow(log_file: Path, position: int, number: int) -> None:
 
 
 def _managed(profile: str | None) -> "Serving":
-    from agent.app.serving import choose
+    from agent.app.servers.serving import choose
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import UsageError
 

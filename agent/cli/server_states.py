@@ -17,7 +17,7 @@ def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def run_states(arguments: argparse.Namespace) -> int:
     """Lists or deletes the states."""
-    from agent.app.kept_states import delete_all_states, state_lines
+    from agent.app.servers.kept_states import delete_all_states, state_lines
 
     if arguments.rm:
         count = delete_all_states()

@@ -112,7 +112,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
     """Prints what a profile would take, before anything is started or downloaded."""
     from dataclasses import replace
 
-    from agent.app.fitting import fit_to_machine
+    from agent.app.servers.fitting import fit_to_machine
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import ModelFileError
     from agent.resources import cache_folder, config_folder, profiles_folder
@@ -134,7 +134,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
         report = fit_report(fit.profile, models, detect_hardware(models), headers=headers)
         report = replace(report, notes=(*report.notes, fit.why)) if fit.why else report
     except ModelFileError as error:
-        from agent.app.serving import with_profile
+        from agent.app.servers.serving import with_profile
 
         raise ModelFileError(error.message, with_profile(error.hint, arguments.profile)) from error
     if arguments.json:
@@ -178,7 +178,7 @@ def _running(profile: str | None) -> "Record | None":
 
 def _address(profile: str | None) -> str:
     """Of a server that runs elsewhere. Raises ServerError where there is none."""
-    from agent.app.serving import choose
+    from agent.app.servers.serving import choose
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import ServerError
 

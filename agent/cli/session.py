@@ -193,7 +193,7 @@ def resume_session(arguments: argparse.Namespace) -> int:
 
 def fork_session(arguments: argparse.Namespace) -> int:
     """Copies a session; prints the id of the copy."""
-    from agent.app.record import fork_of
+    from agent.app.chat.record import fork_of
     from agent.resources import state_folder
 
     workspace = workspace_of(state_folder(), arguments.directory)
@@ -279,7 +279,7 @@ def remove_sessions(arguments: argparse.Namespace) -> int:
     for folder in [find_session(state, workspace, name) for name in arguments.sessions]:
         remove_session(folder)
         print(f"removed  {folder.name}")
-    from agent.app.kept_states import delete_states_of_removed_sessions
+    from agent.app.servers.kept_states import delete_states_of_removed_sessions
 
     delete_states_of_removed_sessions()
     return 0

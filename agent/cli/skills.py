@@ -47,7 +47,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def list_skills(arguments: argparse.Namespace) -> int:
     """Prints all skills; what is wrong with any goes to stderr."""
-    from agent.app.skill_report import as_rows, listed, remarks
+    from agent.app.extras.skill_report import as_rows, listed, remarks
     from agent.cli.columns import in_columns
     from agent.cli.wrapping import terminal_width, wrapped
 
@@ -68,8 +68,8 @@ def list_skills(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     """Prints one skill."""
-    from agent.app.extensions import find_skills
-    from agent.app.skill_report import shown
+    from agent.app.extras.extensions import find_skills
+    from agent.app.extras.skill_report import shown
     from agent.core.errors import UsageError
     from agent.core.likeness import did_you_mean
     from agent.skills.parse import SkillError
@@ -97,7 +97,7 @@ def new(arguments: argparse.Namespace) -> int:
 
 def validate(arguments: argparse.Namespace) -> int:
     """Prints what is wrong. Exit code 1 when something is."""
-    from agent.app.extensions import find_skills
+    from agent.app.extras.extensions import find_skills
     from agent.core.errors import ExitCode, UsageError
     from agent.core.outside_text import one_line
     from agent.skills.parse import find_file
@@ -128,7 +128,7 @@ def validate(arguments: argparse.Namespace) -> int:
 
 def add(arguments: argparse.Namespace) -> int:
     """Copies a skill, prints where, and says what it is allowed."""
-    from agent.app.skill_shelf import rules_of
+    from agent.app.extras.skill_shelf import rules_of
     from agent.skills.parse import load_skill
     from agent.skills.place import add as copy
 

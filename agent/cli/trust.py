@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.app.command_trust import CustomCommand
-    from agent.app.formatters import OwnFormatter
-    from agent.app.mcp import ProjectFile
-    from agent.app.skill_trust import OpenSkill
+    from agent.app.extras.command_trust import CustomCommand
+    from agent.app.extras.skill_trust import OpenSkill
+    from agent.app.mcp.servers import ProjectFile
+    from agent.app.turns.formatters import OwnFormatter
     from agent.config.load import ProjectConfig
 
 
@@ -62,10 +62,10 @@ def _list() -> int:
 
 def _content_of(entry: Path) -> bytes:
     """What an entry of the record of trust is about, as it is now. Raises OSError."""
-    from agent.app.command_trust import is_about_command
-    from agent.app.formatters import fingerprint_of, is_about_formatters, own_formatters
-    from agent.app.mcp import MCP_FILE
-    from agent.app.skill_trust import skill_file
+    from agent.app.extras.command_trust import is_about_command
+    from agent.app.extras.skill_trust import skill_file
+    from agent.app.mcp.servers import MCP_FILE
+    from agent.app.turns.formatters import fingerprint_of, is_about_formatters, own_formatters
     from agent.config.load import project_config_file
 
     if is_about_formatters(entry):
@@ -76,10 +76,10 @@ def _content_of(entry: Path) -> bytes:
 
 
 def _revoke(path: Path) -> int:
-    from agent.app.command_trust import revoke_commands
-    from agent.app.formatters import TRUST_NAME
-    from agent.app.mcp import MCP_FILE
-    from agent.app.skill_trust import revoke_skills
+    from agent.app.extras.command_trust import revoke_commands
+    from agent.app.extras.skill_trust import revoke_skills
+    from agent.app.mcp.servers import MCP_FILE
+    from agent.app.turns.formatters import TRUST_NAME
     from agent.config.load import find_project_root
     from agent.config.trust import TrustStore
 
@@ -142,10 +142,10 @@ def _grant(start: Path, *, sure: bool) -> int:
 
 def _waiting_in(start: Path) -> _Waiting:
     """Raises UsageError where the project has nothing that could be trusted."""
-    from agent.app.command_trust import open_commands
-    from agent.app.formatters import open_formatters
-    from agent.app.mcp import read_project_file
-    from agent.app.skill_trust import open_skills
+    from agent.app.extras.command_trust import open_commands
+    from agent.app.extras.skill_trust import open_skills
+    from agent.app.mcp.servers import read_project_file
+    from agent.app.turns.formatters import open_formatters
     from agent.config.load import project_config_file, read_project_config
     from agent.config.text import printable
     from agent.config.trust import TrustStore
@@ -176,9 +176,9 @@ def _waiting_in(start: Path) -> _Waiting:
 
 def _trust(waiting: _Waiting) -> None:
     """Writes down that all of it is trusted, and says until when."""
-    from agent.app.command_trust import trust_commands
-    from agent.app.formatters import trust_formatters
-    from agent.app.skill_trust import trust_skills
+    from agent.app.extras.command_trust import trust_commands
+    from agent.app.extras.skill_trust import trust_skills
+    from agent.app.turns.formatters import trust_formatters
     from agent.config.text import printable
     from agent.config.trust import TrustStore
 
@@ -202,9 +202,9 @@ def _trust(waiting: _Waiting) -> None:
 
 
 def _shown(waiting: _Waiting) -> list[str]:
-    from agent.app.command_trust import as_lines
-    from agent.app.formatters import describe_formatters
-    from agent.app.mcp import describe_for_trust
+    from agent.app.extras.command_trust import as_lines
+    from agent.app.mcp.servers import describe_for_trust
+    from agent.app.turns.formatters import describe_formatters
     from agent.config.show import as_changes
 
     lines = as_changes(waiting.project, os.environ) if waiting.project is not None else []

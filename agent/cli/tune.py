@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.app.tuning import TuneRequest
+    from agent.app.measure.tuning import TuneRequest
 
 DESCRIPTION = """Starts the server of a profile again and again with other settings and measures each.
 
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Until the runs take signals themselves, being asked to end is the same as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from agent.app.tuning import run_tune
+    from agent.app.measure.tuning import run_tune
 
     line = ProgressLine()
     request = request_of(arguments)
@@ -107,8 +107,8 @@ def request_of(arguments: argparse.Namespace) -> "TuneRequest":
     """What the command line asks for. Raises UsageError."""
     import shlex
 
-    from agent.app.tuning import TuneRequest
-    from agent.app.tuning_space import dimension_names
+    from agent.app.measure.tuning import TuneRequest
+    from agent.app.measure.tuning_space import dimension_names
 
     return TuneRequest(
         profile=arguments.profile,

@@ -46,7 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     """Undoes or redoes, or lists the sessions that can be undone."""
-    from agent.app.undoing import recover_interrupted
+    from agent.app.files.undoing import recover_interrupted
     from agent.cli.session import workspace_of
     from agent.resources import state_folder
 

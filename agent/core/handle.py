@@ -93,8 +93,8 @@ class SessionHandle(Protocol):
     async def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """A service of the session that is no turn, such as `undo`, `turns` or `rename`.
 
-        Added with the first implementation: `agent.app.services` lists the names, what each takes and
-        gives.
+        Added with the first implementation: `agent.app.services.dispatch` lists the names, what each takes
+        and gives.
 
         Raises:
             UsageError: there is no such service, or the arguments are wrong.

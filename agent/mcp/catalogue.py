@@ -69,7 +69,7 @@ class Catalogue:
         self._take_in(next(spec for spec in self.pool.specs if spec.name == server))
 
     async def refresh(self, *, everything: bool) -> list[str]:
-        """Connects to servers that nothing is known of, or to all; gives a line for each that fails.
+        """Asks servers that nothing is known of, or all of them anew; gives a line for each that fails.
 
         What a server offers since it said that its list has changed can be found and called from then on.
         """
@@ -79,7 +79,7 @@ class Catalogue:
             if (everything or spec.name not in self._offered or self.pool.has_changed(spec.name))
             and not self.pool.is_off(spec.name)
         ]
-        listing = await self.pool.list_tools(names)
+        listing = await self.pool.list_tools(names, anew=everything)
         for spec in self.pool.specs:
             if spec.name in listing.tools:
                 self._take_in(spec)

@@ -146,10 +146,16 @@ class Pool:
         connection = self._places[name].connection
         return connection.about if connection is not None else ""
 
-    async def list_tools(self, names: Iterable[str]) -> Listing:
-        """Connects to all the named servers at the same time, and gives what each offers."""
+    async def list_tools(self, names: Iterable[str], *, anew: bool = False) -> Listing:
+        """Connects to all the named servers at the same time, and gives what each offers.
+
+        Args:
+            anew: asks also those that have not said that their list has changed.
+        """
         wanted = list(names)
-        outcomes = await asyncio.gather(*(self._listed(name) for name in wanted), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(self._listed(name, anew) for name in wanted), return_exceptions=True
+        )
         tools: dict[str, list[RemoteTool]] = {}
         failures: dict[str, AgentError] = {}
         for name, outcome in zip(wanted, outcomes, strict=True):
@@ -184,9 +190,10 @@ class Pool:
     async def _asked(self, name: str, request: Callable[[Connection], Awaitable[Any]]) -> Any:
         return await request(await self._connected(name))
 
-    async def _listed(self, name: str) -> Connection:
+    async def _listed(self, name: str, anew: bool) -> Connection:
+        was_running = self.is_running(name)
         connection = await self._connected(name)
-        if connection.list_changed:
+        if connection.list_changed or (anew and was_running):
             await connection.list_again()
             await self._remember(self._places[name].spec, connection)
         return connection

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent.app.interactive import InteractiveSession, open_session
-from agent.app.serving import Serving
+from agent.app.chat.interactive import InteractiveSession, open_session
+from agent.app.servers.serving import Serving
 from agent.config.layers import Origin
 from agent.config.load import LoadedSettings
 from agent.config.model import all_settings, default_settings

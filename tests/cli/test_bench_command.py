@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.benching import BenchRequest, run_bench
-from agent.app.serving import Serving, choose
+from agent.app.measure.benching import BenchRequest, run_bench
+from agent.app.servers.serving import Serving, choose
 from agent.bench.baseline import baseline_for
 from agent.cli.main import run
 from agent.config.load import LoadedSettings
@@ -206,7 +206,7 @@ def test_profile_is_compared_with_itself_without_speculation_and_stopped_afterwa
 
 
 def test_profiles_that_draft_differently_share_their_plain_twin(place: Path):
-    from agent.app.benched import contestants
+    from agent.app.measure.benched import contestants
 
     for kind in ("ngram-simple", "ngram-mod"):
         make_profile(place, kind, kind)
@@ -219,7 +219,7 @@ def test_profiles_that_draft_differently_share_their_plain_twin(place: Path):
 
 
 def test_keys_in_further_arguments_of_a_server_are_not_shown(place: Path):
-    from agent.app.benched import contestants
+    from agent.app.measure.benched import contestants
 
     make_profile(place, "mine", "none")
     path = place / "config" / "profiles" / "mine.toml"
@@ -231,7 +231,7 @@ def test_keys_in_further_arguments_of_a_server_are_not_shown(place: Path):
 
 
 def test_command_line_that_asks_for_a_plain_twin_of_a_server_elsewhere_is_refused():
-    from agent.app.benched import contestants
+    from agent.app.measure.benched import contestants
 
     with pytest.raises(UsageError, match="runs elsewhere"):
         contestants(BenchRequest(profiles=("remote",), against_plain=True))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent.app.tuning import TuneRequest, run_tune
+from agent.app.measure.tuning import TuneRequest, run_tune
 from agent.cli.main import run
 from agent.core.errors import UsageError
 from agent.server.profile_files import load_profile

@@ -9,8 +9,8 @@ import os
 import sys
 from dataclasses import replace
 
-from agent.app.headless import run_headless
-from agent.app.serving import Serving, choose
+from agent.app.run.headless import run_headless
+from agent.app.servers.serving import Serving, choose
 from agent.cli.run import add_parser, request_of
 from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError

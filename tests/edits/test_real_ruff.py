@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.edited import write_back
+from agent.app.turns.edited import write_back
 from agent.edits.runner import EditRunner
 from agent.edits.spec import EditStep, formatter_only, steps_from
 

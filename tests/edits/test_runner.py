@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.app.edited import write_back
+from agent.app.turns.edited import write_back
 from agent.edits.runner import Checked, EditRunner
 from agent.edits.spec import formatter_only, steps_from
 from tests.patience import limits

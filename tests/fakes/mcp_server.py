@@ -17,6 +17,7 @@ and would take seconds to load. Habits:
     no-exit         stays when its input ends and when it is told to end
     child           starts a helper that stays when it is told to end; both numbers go to `FILE` in $PIDS
     changed         says that its list of tools has changed, and then has another one
+    changed=silent  has another list after a call, and does not say so
     offers          has prompts and resources besides
     writes          has a tool `put`, which overwrites `mine.txt` in its folder
     draws           has a tool `draw`, whose result is a text and six images, two of them the same
@@ -181,8 +182,9 @@ def call(identity: Any, params: dict[str, Any]) -> None:
             send({"method": "notifications/progress", "params": values})
     send({"id": identity, "result": result_of(name, arguments)})
     if "changed" in HABITS:
+        if HABITS["changed"] != "silent":
+            send({"method": "notifications/tools/list_changed"})
         HABITS["changed"] = "yes"
-        send({"method": "notifications/tools/list_changed"})
 
 
 def result_of(name: str, arguments: dict[str, Any]) -> Any:

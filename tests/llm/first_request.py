@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent.app.conversation import system_prompt
+from agent.app.turns.conversation import system_prompt
 from agent.core.guide import Offer
 from agent.core.messages import SystemMessage, UserMessage
 from agent.llm.protocol import ConstrainedProtocol, NativeProtocol, to_wire

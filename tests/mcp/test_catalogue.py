@@ -125,6 +125,18 @@ async def test_words_that_fit_nothing_give_all_names(pool_of: PoolOf, tmp_path: 
     assert result.model_text == "Nothing fits 'zzz'. All tools: one__echo, one__tool_0."
 
 
+async def test_words_that_fit_nothing_ask_servers_anew_that_have_not_told_of_a_change(
+    pool_of: PoolOf, tmp_path: Path
+):
+    catalogue = Catalogue(pool_of(fake_server("one", "changed=silent", "tools=60")))
+    await catalogue.refresh(everything=True)
+    meant = part(catalogue, CallTool).acts_as(CallParams(name="one__echo", arguments={"text": "x"}))
+    assert isinstance(meant, tuple)
+    await meant[0].run(meant[0].params.model_validate(meant[1]), context(tmp_path))
+    result = await part(catalogue, FindTool).run(FindParams(query="other"), context(tmp_path))
+    assert "one__other: Another one." in result.model_text
+
+
 async def test_call_goes_to_the_tool_that_was_found(pool_of: PoolOf, tmp_path: Path):
     catalogue = Catalogue(pool_of(fake_server("one", "tools=60")))
     await catalogue.refresh(everything=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.app.serving import Serving, choose
+from agent.app.servers.serving import Serving, choose
 from agent.config.load import load_settings
 from agent.resources import data_folder, runtime_folder
 from agent.server.download import obtain

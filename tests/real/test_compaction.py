@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agent.app.result_room import compactor_at
+from agent.app.turns.result_room import compactor_at
 from agent.core.compaction import Compactor
 from agent.core.events import (
     CheckFinished,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.interactive import InteractiveSession, open_session
+from agent.app.chat.interactive import InteractiveSession, open_session
 from agent.config.load import LoadedSettings, load_settings
 from agent.core.events import Event, Prefill
 from agent.resources import data_folder

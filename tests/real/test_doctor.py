@@ -7,7 +7,7 @@ import pytest
 
 from agent.app.doctor.finding import Finding
 from agent.app.doctor.live import Live
-from agent.app.serving import Serving
+from agent.app.servers.serving import Serving
 from agent.bench.baseline import Baseline
 from agent.config.load import load_settings
 from agent.server.profile import Profile

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent.app.fitting import remember_read
-from agent.app.serving import Serving
+from agent.app.servers.fitting import remember_read
+from agent.app.servers.serving import Serving
 from agent.resources import runtime_folder
 from agent.server.loopback import request_json
 from agent.server.process import stop_server

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agent.app.background import in_background
-from agent.app.interactive import open_session
-from agent.app.server_memory import looking_at
-from agent.app.serving import Serving
+from agent.app.chat.interactive import open_session
+from agent.app.servers.memory import looking_at
+from agent.app.servers.serving import Serving
 from agent.config.load import LoadedSettings, load_settings
 from agent.core.events import AssistantReplied, StepFinished, UserMessageAdded
 from agent.core.reuse import ReuseWatch

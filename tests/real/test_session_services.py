@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.interactive import open_session
+from agent.app.chat.interactive import open_session
 from agent.core.events import Prefill, ToolFinished
 from agent.core.messages import AssistantMessage, UserMessage
 from tests.real.test_conversation import next_of, settings

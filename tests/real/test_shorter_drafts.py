@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.app.serving import Serving
-from agent.app.watching import SpeedGuard, guard_for
+from agent.app.servers.serving import Serving
+from agent.app.servers.watching import SpeedGuard, guard_for
 from agent.bench.baseline import Baseline
 from agent.core.events import StepFinished
 from agent.core.stats import StepStats

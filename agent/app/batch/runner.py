@@ -10,11 +10,11 @@ from typing import Any, cast
 from agent.app.background import in_background
 from agent.app.batch.output import NamedLines, ResultTaker
 from agent.app.batch.record import BatchRecord, TaskEntry
-from agent.app.headless import execute, task_with_settings
-from agent.app.job import Job
-from agent.app.output import RunOutput, error_record
-from agent.app.request import OutputForm, RunRequest
-from agent.app.serving import Serving
+from agent.app.run.headless import execute, task_with_settings
+from agent.app.run.job import Job
+from agent.app.run.output import RunOutput, error_record
+from agent.app.run.request import OutputForm, RunRequest
+from agent.app.servers.serving import Serving
 from agent.config.load import LoadedSettings
 from agent.core.cancel import InterruptedRunError, unless_cancelled
 from agent.core.errors import PLEASE_REPORT, AgentError, ExitCode, unexpected

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.app.background import in_background
-from agent.app.conversation import system_prompt
 from agent.app.doctor.finding import Finding, of_error, ok, problem, warning
-from agent.app.foreign import connection_to, speaks_llama, template_arguments
-from agent.app.serving import Serving
+from agent.app.servers.foreign import connection_to, speaks_llama, template_arguments
+from agent.app.servers.serving import Serving
+from agent.app.turns.conversation import system_prompt
 from agent.bench.baseline import Baseline
 from agent.bench.measure import Measurement, MeasureOptions, measure
 from agent.bench.prompt import BenchPrompt

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agent.app.doctor.finding import Finding, Patient, of_error, ok, problem, warning
-from agent.app.serving import LOADED_ON_DEMAND
+from agent.app.servers.serving import LOADED_ON_DEMAND
 from agent.app.setup.look import profile_folders
 from agent.bench.baseline import FILE_NAME, baseline_for
 from agent.config.layers import unknown_variables

@@ -8,7 +8,7 @@ from agent.app.doctor.carded import served_card
 from agent.app.doctor.examine import examine, patient_for
 from agent.app.doctor.finding import Finding, Outside, Patient, of_error, ok, warning
 from agent.app.doctor.live import Live
-from agent.app.serving import Serving, choose
+from agent.app.servers.serving import Serving, choose
 from agent.bench.baseline import FILE_NAME, baseline_for, key_of
 from agent.config.load import LoadedSettings
 from agent.core.errors import AgentError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from agent.app.serving import Serving, choose
+from agent.app.servers.serving import Serving, choose
 from agent.app.setup.option import Option
 from agent.app.setup.writing import (
     forget_unfinished,
@@ -199,7 +199,7 @@ class SetupRun:
 
     def _bench(self) -> str:
         """Measures a few tokens; returns why that did not work, if it did not."""
-        from agent.app.benching import BenchRequest, bench_briefly
+        from agent.app.measure.benching import BenchRequest, bench_briefly
 
         request = BenchRequest(
             profiles=(self.option.profile,),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.app.doctor.live import Live
-from agent.app.serving import Serving, choose
+from agent.app.servers.serving import Serving, choose
 from agent.config.load import load_settings
 from agent.server.profile import Speculation
 from agent.server.record import Endpoint

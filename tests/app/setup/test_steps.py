@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.serving import Serving, choose
+from agent.app.servers.serving import Serving, choose
 from agent.app.setup.option import Option
 from agent.app.setup.options import running_option
 from agent.app.setup.steps import SetupRun

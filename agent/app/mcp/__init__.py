@@ -1,0 +1,1 @@
+"""The MCP servers of a session: connected, offered to the model and to the person, administered."""

@@ -1,0 +1,1 @@
+"""`agent bench` and `agent tune`: servers of profiles, measured and compared."""

@@ -1,0 +1,1 @@
+"""From a profile to a server that answers, and what is watched, remembered and mended about it."""
