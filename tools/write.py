@@ -12,7 +12,7 @@ from tools._edit.prefixes import cleaned_content, without_line_numbers
 from tools._text.encodings import DecodedText, TextFormat, presentable
 from tools._text.files import LoadedText, encoded, is_folder, load_text
 from tools._text.line_ends import LF, dominant, normalise
-from tools._text.paths import RefusalError, reason, resolve, shown
+from tools._text.paths import RefusalError, reason, require_no_second_root, resolve, shown
 
 
 class WriteParams(BaseModel):
@@ -62,6 +62,8 @@ def _plan(params: WriteParams, context: ToolContext) -> Change:
         raise RefusalError(f"{name} is a folder. Give the path of a file in it.")
     content, removed = cleaned_content(path, params.content)
     loaded: LoadedText | None = load_text(context.workspace, path) if path.exists() else None
+    if loaded is None and path.is_relative_to(context.workspace):
+        require_no_second_root(context.workspace, path)
     before = loaded.decoded if loaded else DecodedText("", TextFormat())
     if removed and without_line_numbers(normalise(before.text)) is not None:
         content, removed = params.content, ""

@@ -50,7 +50,7 @@ def told(profile: Profile, chosen: Profile, rate: float | None) -> str:
     if not profile.batch_seconds:
         return ""
     if rate is None:
-        return f"reads {profile.batch} tokens at once: how fast this machine reads is not known yet"
+        return f"reads up to {profile.batch} tokens at once: the first start measures how fast that is here"
     took = f"at {rate:.0f} tok/s, as read here last, that takes {chosen.batch / rate:.2f} s"
     if chosen.batch == profile.batch:
         return f"reads {profile.batch} tokens at once: {took}"

@@ -48,6 +48,7 @@ class LaunchPlan:
     llama-server that is run for a profile of that engine; their `source` is its path.
 
     `states_folder` is an existing folder where the server may keep the state of its slots, None: nowhere.
+    `speeds_file` is where the speed of reading is kept that is to be measured first, None: it is known.
     """
 
     profile: Profile
@@ -67,11 +68,16 @@ class LaunchPlan:
     draft_limit: int = 0
     batch_limit: int = 0
     states_folder: Path | None = None
+    speeds_file: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property
     def is_embedded(self) -> bool:
         return self.profile.engine == "embedded"
+
+    @property
+    def threads_used(self) -> int:
+        return self.threads or self.profile.threads or automatic_threads()
 
     @property
     def host(self) -> str:
@@ -115,7 +121,7 @@ def command_of(plan: LaunchPlan, port: int) -> Command:
         target=str(plan.model_path.absolute()),
         draft=str(plan.draft_path.absolute()) if plan.draft_path else "",
         port=port,
-        threads=plan.threads or plan.profile.threads or automatic_threads(),
+        threads=plan.threads_used,
     )
     return server_command(_with_states(plan), plan.capabilities, places, plan.own_key_file)
 
@@ -136,7 +142,7 @@ def spec(plan: LaunchPlan, port: int) -> dict[str, Any]:
         "profile": profile.name,
         "model_path": str(plan.model_path.absolute()),
         "draft_path": str(plan.draft_path.absolute()) if plan.draft_path else None,
-        "threads": plan.threads or profile.threads or automatic_threads(),
+        "threads": plan.threads_used,
         "port": port,
         "key_file": str(records.key_file(plan.runtime_folder, plan.fingerprint)),
         "record_file": str(records.record_file(plan.runtime_folder, plan.fingerprint)),

@@ -12,6 +12,8 @@ _BUSY_SECONDS = 2.0
 _PROPS_SECONDS = 5.0
 _GIVEN_UP_SECONDS = 3.0
 _LOOK_AGAIN_SECONDS = 0.2
+_FIRST_PLAIN_TOKEN = 1000
+"""Lower ones may have a meaning of their own, such as the end of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,29 @@ def warm_up(record: Record, tokens: int) -> int:
     timings = answer.get("timings")
     drafted = timings.get("draft_n", 0) if isinstance(timings, dict) else 0
     return drafted if isinstance(drafted, int) else 0
+
+
+def reading_rate(record: Record, tokens: int) -> float | None:
+    """Lets the server read a prompt of so many tokens; tok/s by its own clock, None where it does not say.
+
+    Raises:
+        OSError: the server did not answer, or went away.
+    """
+    body = {
+        "prompt": list(range(_FIRST_PLAIN_TOKEN, _FIRST_PLAIN_TOKEN + tokens)),
+        "n_predict": 1,
+        "cache_prompt": False,
+    }
+    status, answer = request_json(
+        record.port, "POST", "/completion", record.api_key, body, _WARM_UP_SECONDS, record.host
+    )
+    timings = answer.get("timings") if status == 200 and isinstance(answer, dict) else None
+    if not isinstance(timings, dict):
+        return None
+    read, milliseconds = timings.get("prompt_n"), timings.get("prompt_ms")
+    if not isinstance(read, int) or not isinstance(milliseconds, int | float):
+        return None
+    return read / milliseconds * 1000 if read >= tokens and milliseconds > 0 else None
 
 
 def _get(record: Record, path: str, timeout: float) -> tuple[int, Any]:

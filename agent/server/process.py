@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.core.errors import AgentError, ServerError
 from agent.core.private_folder import make_private_folder
@@ -18,6 +18,7 @@ from agent.core.whole_file import write_whole
 from agent.server import checkup, probe
 from agent.server import record as records
 from agent.server.command import Notice
+from agent.server.first_reading import BatchTooLargeError, require_fitting_batch
 from agent.server.identity import collect, collect_ended, process_identity, seconds_running
 from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan, command_of, spawn
 from agent.server.locks import FileLock, released_at_end
@@ -35,6 +36,7 @@ State = Literal["stopped", "waiting", "starting", "ready", "stopping", "failed",
 Report = Callable[[State, float, str], None]
 """Called with the state, seconds since the start of the operation, and a detail for people."""
 
+_Answer = TypeVar("_Answer")
 _POLL_SECONDS = 0.1
 _PORT_ATTEMPTS = 3
 _HEALTH_ATTEMPTS = 3
@@ -200,6 +202,15 @@ class Supervisor:
         if not plan.is_embedded:
             self._warn_before_start(command_of(plan, fixed or 1).warnings)
         await self._require_room()
+        try:
+            return await self._start_anywhere()
+        except BatchTooLargeError as measured:
+            self._plan = measured.plan
+            self._enter("starting", str(measured))
+            return await self._start_anywhere()
+
+    async def _start_anywhere(self) -> Endpoint:
+        plan, fixed = self._plan, self._plan.profile.port
         for attempt in range(_PORT_ATTEMPTS):
             try:
                 return await self._start_on(fixed or free_port(plan.host))
@@ -264,8 +275,13 @@ class Supervisor:
     async def _wait_until_ready(self, record: Record, started_here: bool) -> Endpoint:
         offer, props = await self._wait_for_health(record, started_here)
         self._enter("starting", "warming up")
-        drafted = await self._warm_up(record, started_here)
-        result = await asyncio.to_thread(checkup.check, self._plan.profile, record, props, drafted)
+        profile = self._plan.profile
+        drafted = await self._asked(record, started_here, lambda: checkup.warm_up(profile, record))
+        if started_here and self._plan.speeds_file is not None:
+            self._enter("starting", "measuring how fast this machine reads")
+            plan = self._plan
+            await self._asked(record, started_here, lambda: require_fitting_batch(plan, record))
+        result = await asyncio.to_thread(checkup.check, profile, record, props, drafted)
         for finding in result.findings:
             if finding.get("level") != "info":
                 self._warn(finding["message"], finding.get("hint", ""))
@@ -304,9 +320,10 @@ class Supervisor:
             self._enter("starting", stage(read_tail(plan.log_file)))
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _warm_up(self, record: Record, started_here: bool) -> int | None:
+    async def _asked(self, record: Record, started_here: bool, question: Callable[[], _Answer]) -> _Answer:
+        """What `question` finds out. Raises ServerError where the server goes away meanwhile."""
         try:
-            return await asyncio.to_thread(checkup.warm_up, self._plan.profile, record)
+            return await asyncio.to_thread(question)
         except OSError as error:
             # A process that aborts closes its connections a while before it is gone.
             for _ in range(_ABORT_LOOKS):

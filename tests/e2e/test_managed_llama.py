@@ -75,9 +75,25 @@ def test_start_status_and_stop(place: Place, binary: FakeBinary):
     assert statuses(place) == []
 
 
-def test_a_run_that_read_slowly_gives_the_next_server_a_smaller_batch(place: Place, binary: FakeBinary):
+def test_the_first_server_of_a_slow_machine_has_a_smaller_batch(place: Place, binary: FakeBinary):
     place.profile("mine", PROFILE.format(more="batch = 64\nbatch_seconds = 0.5"))
     binary.tell(any_model=True, prompt_speed=40.0)
+    started = place.run("server", "start")
+    assert "reads 20 tokens at once instead of 64: at 40 tok/s" in started.err
+    batches = [start["argv"][start["argv"].index("-b") + 1] for start in binary.starts()]
+    assert batches == ["64", "20"]
+    [status] = statuses(place)
+    assert (status["state"], status["batch_limit"]) == ("ready", 20)
+    place.run("server", "restart")
+    assert len(binary.starts()) == 3  # what is known is not measured again
+
+
+def test_a_run_that_read_slowly_gives_the_next_server_a_smaller_batch(place: Place, binary: FakeBinary):
+    place.profile("mine", PROFILE.format(more="batch = 64\nbatch_seconds = 0.5"))
+    binary.tell(any_model=True, prompt_speed=100.0)
+    assert place.run("server", "start").code == 0
+    binary.tell(any_model=True, prompt_speed=40.0)
+    place.run("server", "restart")
     place.run("run", "-p", "word " * 400, "--max-steps", "1")
     command = place.run("server", "command", "mine", "--one-line")
     assert " -b 20 -ub 20 " in command.out

@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--ignore-term", action="store_true")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--drafted", type=int, default=0)
+    parser.add_argument("--reads-at", type=float, help="tokens a second of a prompt, in what is answered")
     parser.add_argument("--sick-if", type=Path, help="answer 500 to health checks while this file exists")
     parser.add_argument("--silent-while", type=Path, help="answer nothing while this file exists")
     switches = parser.parse_args()
@@ -71,8 +72,11 @@ def make_handler(switches: argparse.Namespace, spec: dict) -> type[BaseHTTPReque
                 self.answer(200, {"data": []})
 
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
             timings = {"draft_n": switches.drafted} if switches.drafted else {}
+            if switches.reads_at:
+                count = len(body["prompt"])
+                timings |= {"prompt_n": count, "prompt_ms": 1000 * count / switches.reads_at}
             self.answer(200 if self.has_key() else 401, {"content": "x", "timings": timings})
 
         def has_key(self) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from agent.app.servers.fitting import remember_read
 from agent.app.servers.serving import Serving
 from agent.resources import runtime_folder
+from agent.server.batch_fit import LEAST_BATCH
 from agent.server.loopback import request_json
 from agent.server.process import stop_server
 from agent.server.record import Record, list_records
@@ -33,6 +34,7 @@ n_match = 4
 n_min = 2
 n_max = 63
 """
+QUICK = Read(tokens=1000, evaluated=1000, seconds=1.0, slot=0)
 SLOW = Read(tokens=1000, evaluated=1000, seconds=20.0, slot=0)
 FITTED = 20
 LINE = "The same line stands here again and again.\n"
@@ -86,6 +88,7 @@ async def test_a_machine_known_to_be_slow_gets_small_batches_short_drafts_and_it
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async with choosing("slow", PROFILE, engine, tmp_path, monkeypatch) as serving:
+        remember_read(serving, QUICK)
         record, said = await started(serving)
         assert not [one for one in said if "tokens at once" in one]
         assert record.batch_limit == 0
@@ -93,7 +96,8 @@ async def test_a_machine_known_to_be_slow_gets_small_batches_short_drafts_and_it
         asked(record, "/slots/0?action=save", filename="lines.bin")
         await stop_server(record, runtime_folder())
 
-        remember_read(serving, SLOW)
+        for _ in range(2):
+            remember_read(serving, SLOW)
         record, said = await started(serving)
         words = "reads 20 tokens at once and drafts 19 instead of 64: at 50 tok/s, as read here last"
         assert [one for one in said if one.startswith(words)]
@@ -111,3 +115,18 @@ async def test_a_machine_known_to_be_slow_gets_small_batches_short_drafts_and_it
             assert sizes == {FITTED}
             found.append(after)
         assert min(found) <= 2 * FITTED
+
+
+@pytest.mark.parametrize("engine", ["embedded", "llama-server"])
+async def test_the_first_server_of_a_machine_is_measured_before_anybody_uses_it(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    impatient = PROFILE.replace("batch_seconds = 0.4", "batch_seconds = 0.001")
+    async with choosing("first", impatient, engine, tmp_path, monkeypatch) as serving:
+        record, said = await started(serving)
+        assert "measuring how fast this machine reads" in said
+        words = "reads 16 tokens at once and drafts 15 instead of 64: at "
+        assert [one for one in said if one.startswith(words)]
+        assert record.batch_limit == LEAST_BATCH
+        answer = asked(record, "/completion", prompt=LINE * 10, n_predict=8, temperature=0)
+        assert answer["timings"]["predicted_n"] == 8

@@ -63,7 +63,7 @@ def test_a_kind_whose_drafts_have_no_length_to_be_said_keeps_its_room():
 def test_one_line_says_what_was_chosen_and_why():
     asked = profile(speculation=NGRAMS)
     for rate, words in (
-        (None, "reads 36 tokens at once: how fast this machine reads is not known yet"),
+        (None, "reads up to 36 tokens at once: the first start measures how fast that is here"),
         (90.0, "reads 36 tokens at once: at 90 tok/s, as read here last, that takes 0.40 s"),
         (
             40.0,

@@ -40,6 +40,17 @@ async def test_creates_a_file_and_the_folders_above_it(write, workspace: Path, l
     assert ledger.originals == {workspace / "src/pkg/a.py": None}
 
 
+async def test_the_name_of_the_workspace_before_a_path_makes_no_second_file(write, workspace: Path):
+    (workspace / "calc.py").write_text("x = 1\n", "utf-8")
+    doubled = f"{workspace.name}/calc.py"
+    result = await write(doubled, "x = 2\n")
+    assert result.is_error
+    assert "did you mean calc.py?" in result.model_text
+    assert not (workspace / workspace.name).exists()
+    assert not (await write(f"{workspace.name}/new.py", "y = 1\n")).is_error
+    assert not (await write(doubled, "x = 2\n")).is_error  # its folder is there by now
+
+
 async def test_can_replace_a_file_that_it_created(write, workspace: Path):
     await write("a.py", "one\n")
 

@@ -67,6 +67,23 @@ def shown(workspace: Path, path: Path) -> str:
     return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else path.as_posix()
 
 
+def require_no_second_root(workspace: Path, path: Path) -> None:
+    """Refuses a file that would be new where a small model has put the workspace's own name before its path.
+
+    Raises:
+        RefusalError: names the file that is probably meant.
+    """
+    first, *rest = path.relative_to(workspace).parts or ("",)
+    if not rest or first != workspace.name or (workspace / first).exists():
+        return
+    meant = Path(*rest)
+    if (workspace / meant).is_file():
+        raise RefusalError(
+            f"You are in {first} already, and {meant.as_posix()} exists: did you mean {meant.as_posix()}? "
+            f"If you want a folder {first} inside {first}, make it first."
+        )
+
+
 def missing(workspace: Path, path: Path) -> RefusalError:
     """The refusal for a path that does not exist, with the names that come closest."""
     names = closest_names(workspace, path)

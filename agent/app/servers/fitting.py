@@ -27,6 +27,8 @@ class Fit:
     why: str = ""
     batch_limit: int = 0
     """Tokens that are read at once where that is less than the profile says, 0 = as it says."""
+    speeds_file: Path | None = None
+    """Where the speed is kept that the first start has to measure, None = nothing is to be measured."""
 
 
 def fit_to_machine(profile: Profile, threads: int = 0) -> Fit:
@@ -40,7 +42,8 @@ def fit_to_machine(profile: Profile, threads: int = 0) -> Fit:
     rate = known_rate(_file(), reader_of(profile, _threads(profile, threads)))
     chosen = fitted(profile, rate)
     limit = chosen.batch if chosen.batch < profile.batch else 0
-    return Fit(chosen, told(profile, chosen, rate), limit)
+    unknown = _file() if rate is None else None
+    return Fit(chosen, told(profile, chosen, rate), limit, unknown)
 
 
 async def remember_steps(serving: "Serving", steps: Iterable[StepStats]) -> None:

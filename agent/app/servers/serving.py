@@ -290,6 +290,7 @@ class Serving:
             degraded=self.degraded,
             draft_limit=self.draft_limit,
             batch_limit=fit.batch_limit,
+            speeds_file=fit.speeds_file,
             states_folder=self._states_folder(),
         )
 
