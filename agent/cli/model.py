@@ -74,7 +74,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 def run_pull(arguments: argparse.Namespace) -> int:
     """Fetches what is missing; what is there is checked."""
-    from agent.app.servers.serving import with_profile
+    from agent.app.servers.planning import with_profile
     from agent.cli.progress import DownloadBar, ProgressLine
     from agent.core.errors import ModelFileError
     from agent.server.download import obtain

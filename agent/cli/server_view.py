@@ -134,7 +134,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
         report = fit_report(fit.profile, models, detect_hardware(models), headers=headers)
         report = replace(report, notes=(*report.notes, fit.why)) if fit.why else report
     except ModelFileError as error:
-        from agent.app.servers.serving import with_profile
+        from agent.app.servers.planning import with_profile
 
         raise ModelFileError(error.message, with_profile(error.hint, arguments.profile)) from error
     if arguments.json:

@@ -13,7 +13,7 @@ from agent.app.services.rewinding import RewindPoint, RewindResult
 from agent.app.services.switching import ProfileSwitch, ServerPanel
 from agent.core.errors import UsageError
 from agent.core.events import Notice, PrefixBroken, Rewound, UserMessageAdded
-from agent.ui.commands.catalogue import ALL, find
+from agent.ui.commands.catalogue import ALL, find, parse
 from agent.ui.commands.command import Command
 from agent.ui.commands.reports import context_text, server_text
 from agent.ui.commands.session import session_choices
@@ -146,6 +146,12 @@ def test_a_word_that_is_like_no_command_leads_to_the_list(typed: str):
     with pytest.raises(UsageError) as caught:
         find(typed)
     assert caught.value.hint == "/help lists them"
+
+
+def test_what_a_command_would_ignore_is_refused():
+    with pytest.raises(UsageError, match="/undo takes nothing behind it, but there is '3'"):
+        parse("/undo 3")
+    assert parse("/undo ")[1] == ""
 
 
 async def test_bench_hands_its_options_on_and_leaves_the_telling_to_its_card():

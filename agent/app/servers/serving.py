@@ -2,40 +2,32 @@
 
 import asyncio
 import os
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.app.background import in_background
 from agent.app.servers.carded import card_in_force
-from agent.app.servers.early import states_folder
 from agent.config.load import LoadedSettings
-from agent.core.errors import AgentError, ModelFileError, ServerError, UsageError
+from agent.core.errors import AgentError, ServerError, UsageError
 from agent.core.events import ServerState
-from agent.core.private_folder import make_private_folder
 from agent.resources import (
     cache_folder,
     config_folder,
     profiles_folder,
     runtime_folder,
     servers_folder,
-    state_folder,
 )
 from agent.server.fingerprint import fingerprint
-from agent.server.model_file import ModelFile
 from agent.server.probe import Offer, is_busy, offer_of
 from agent.server.profile import KINDS_WITH_A_MODEL, Profile, Speculation, web_address
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, Record, find_running, read_record, record_file
 from agent.server.remote import StillLoadingError, describe, load_model
-from agent.server.slot_states import folder_of
 
 if TYPE_CHECKING:
     from agent.server.caps import Capabilities
-    from agent.server.launch import LaunchPlan
 
 Progress = Callable[[ServerState], None]
 ProtocolName = Literal["native", "constrained"]
@@ -116,12 +108,13 @@ class Serving:
             self.tell_findings(endpoint, progress)
             progress(ServerState(state="ready", detail="reusing the running server"))
             return endpoint
+        from agent.app.servers.planning import launch_plan  # not needed by who finds one running
         from agent.server.process import ensure_running
 
         def report(state: str, seconds: float, detail: str) -> None:
             progress(ServerState(state=state, detail=detail, elapsed_seconds=round(seconds, 1)))
 
-        return await ensure_running(await self._plan(progress), report)
+        return await ensure_running(await launch_plan(self, progress), report)
 
     def tell_findings(self, endpoint: Endpoint, progress: Progress) -> None:
         """Tells what is not as the profile says, which else only who started the server would know."""
@@ -246,63 +239,6 @@ class Serving:
             raise UsageError(f"the key in the variable {name} has characters that cannot be sent")
         return key
 
-    async def _plan(self, progress: Progress) -> "LaunchPlan":
-        from agent.app.servers.fitting import fit_to_machine
-        from agent.server.launch import EMBEDDED_COMMAND, LaunchPlan
-
-        settings = self.loaded.settings
-        begin = time.monotonic()
-        loop = asyncio.get_running_loop()
-
-        def report(done: int, total: int, label: str) -> None:
-            share = f" {100 * done // total} %" if total else ""
-            state = ServerState(
-                state="checking", detail=f"{label}{share}", elapsed_seconds=time.monotonic() - begin
-            )
-            loop.call_soon_threadsafe(progress, state)
-
-        paths = [
-            await in_background(lambda file=file: self._located(file, report))
-            for file in self.profile.model_files
-        ]
-        draft = paths[1] if len(paths) > 1 else None
-        capabilities = await in_background(self.capabilities)
-        for warning in await in_background(lambda: self._judged(paths[0], draft, capabilities)):
-            progress(
-                ServerState(
-                    state="warning", detail=warning, elapsed_seconds=round(time.monotonic() - begin, 1)
-                )
-            )
-        fit = await in_background(lambda: fit_to_machine(self.profile, settings.server.threads))
-        if fit.batch_limit:
-            progress(ServerState(state="checking", detail=fit.why, elapsed_seconds=time.monotonic() - begin))
-        return LaunchPlan(
-            profile=fit.profile,
-            fingerprint=self.fingerprint,
-            model_path=paths[0],
-            draft_path=draft,
-            threads=settings.server.threads,
-            runtime_folder=runtime_folder(),
-            log_folder=state_folder() / "logs",
-            start_seconds=settings.server.start_seconds,
-            command=self.command or EMBEDDED_COMMAND,
-            capabilities=capabilities,
-            degraded=self.degraded,
-            draft_limit=self.draft_limit,
-            batch_limit=fit.batch_limit,
-            speeds_file=fit.speeds_file,
-            states_folder=self._states_folder(),
-        )
-
-    def _states_folder(self) -> Path | None:
-        """Where the server may keep what its slots hold; without it is slower, but no reason not to start."""
-        if self.loaded.settings.server.state_mib == 0:
-            return None
-        try:
-            return make_private_folder(folder_of(states_folder(), self.fingerprint))
-        except OSError:
-            return None
-
     def capabilities(self) -> "Capabilities | None":
         """Of the llama-server that is to be started; None for the embedded engine."""
         if self.profile.engine != "llama-server":
@@ -313,55 +249,12 @@ class Serving:
         binary = find_binary(self.profile, servers_folder(), os.environ, self.loaded.settings.server.binary)
         return read_capabilities(binary, cache_folder())
 
-    def _judged(self, target: Path, draft: Path | None, capabilities: "Capabilities | None") -> list[str]:
-        """What is not ideal about target and draft. Raises ModelFileError for a pair that cannot work."""
-        asked = self.profile.speculation
-        if asked.kind not in KINDS_WITH_A_MODEL:
-            return []
-        from agent.server.compat import DFLASH_LAYOUTS, check_files
-
-        found = check_files(
-            asked.kind,
-            target,
-            draft,
-            n_max=asked.n_max,
-            draft_kv_type=asked.draft_kv_type_k or "f16",
-            layouts=capabilities.drafter_layouts if capabilities else DFLASH_LAYOUTS,
-        )
-        for finding in found:
-            if finding.severity == "refusal":
-                raise ModelFileError(
-                    f"the draft of profile {self.profile.name!r} does not fit: {finding.reason}",
-                    finding.remedy,
-                )
-        return [f"{finding.reason} ({finding.remedy})" for finding in found]
-
-    def _located(self, file: ModelFile, progress: Callable[[int, int, str], None]) -> Path:
-        """The verified file. Nothing is downloaded without being asked for."""
-        from agent.server.download import locate
-
-        try:
-            return locate(file, self.loaded.settings.models.folder, progress)
-        except ModelFileError as error:
-            hint = with_profile(error.hint, self.loaded.settings.profile)
-            raise ModelFileError(error.message, hint) from error
-
     def record_of(self, endpoint: Endpoint) -> Record | None:
         """The record of a server of ours, None for any other and for one that was stopped."""
         if endpoint.fingerprint is None:
             return None
         record = read_record(record_file(runtime_folder(), endpoint.fingerprint))
         return record if record is not None and record.pid == endpoint.pid else None
-
-
-def with_profile(hint: str, profile: str) -> str:
-    """Commands in a hint, completed with the profile's name so that they can be typed as they are."""
-    name = shlex.quote(profile)
-    for command in ("agent model pull", "agent model rm"):
-        hint = hint.replace(f"`{command}`", f"`{command} {name}`")
-    return hint.replace("agent server fit PROFILE", f"agent server fit {name}").replace(
-        "--from PROFILE`", f"--from {name}`"
-    )
 
 
 def choose(loaded: LoadedSettings) -> Serving:

@@ -92,12 +92,19 @@ def parse(line: str) -> tuple[Command, str]:
     """The command in a line such as `/resume 3f2`, and its argument.
 
     Raises:
-        UsageError: there is no such command, or its argument is missing.
+        UsageError: there is no such command, its argument is missing, or it takes none.
     """
     name, _, argument = line.strip().removeprefix("/").partition(" ")
     command = find(name)
     if command.needs_argument and not argument.strip():
         raise UsageError(f"{command.usage}: {command.takes} is missing")
+    if argument.strip() and not command.takes:
+        # Ignored, `/undo 3` would do something else than what was meant.
+        said = one_line(argument.strip(), 30)
+        raise UsageError(
+            f"/{command.name} takes nothing behind it, but there is {said!r}",
+            f"/help {command.name} says what it does",
+        )
     return command, argument.strip()
 
 
