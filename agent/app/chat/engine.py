@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agent.app.background import in_background
 from agent.app.chat.approvals import PersonGate
@@ -38,11 +38,31 @@ from agent.session.transcript import last_reply_number
 _LONGEST_REPLY = 8192
 
 
+@dataclass(slots=True)
+class HeadProgress:
+    """How far the beginning of a conversation is read. Only who waits for it is told: `listener`."""
+
+    last: Event | None = None
+    listener: Callable[[Event], None] | None = None
+
+    def note(self, event: Event) -> None:
+        self.last = event
+        if self.listener is not None:
+            self.listener(event)
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Tells where it stands, and from now on each step."""
+        self.listener = listener
+        if self.last is not None:
+            listener(self.last)
+
+
 @dataclass(slots=True, kw_only=True)
 class Engine:
     """A server that answers, and the model behind it. A rescue puts another server in its place.
 
-    `after_move` is called when it has. `warming` reads the beginning of a new conversation.
+    `after_move` is called when it has. `warming` reads the beginning of a new conversation, `warmth_so_far`
+    says how far it is.
     """
 
     serving: Serving
@@ -53,6 +73,7 @@ class Engine:
     speed: SpeedGuard | None = None
     after_move: Callable[["Engine"], None] | None = None
     warming: asyncio.Task[None] | None = None
+    warmth_so_far: HeadProgress = field(default_factory=HeadProgress)
 
     def moved(self, serving: Serving, endpoint: Endpoint) -> None:
         """Another server answers from now on."""
@@ -173,12 +194,16 @@ class Engine:
     def warm_up(self) -> None:
         """Begins to read what every conversation here starts with, while the person still writes."""
         head = head_of(self.protocol, self.system_text, "")
-        warmth = Warmth(self.serving, self.endpoint)
+        warmth = Warmth(self.serving, self.endpoint, self.warmth_so_far.note)
         self.warming = asyncio.create_task(warmth.read_head(head))
 
-    async def warmed_up(self) -> None:
-        """Waits for that: a second request beside it would read the same again. Cancelled, it stops."""
+    async def warmed_up(self, emit: Callable[[Event], None]) -> None:
+        """Waits for that: a second request beside it would read the same again. Cancelled, it stops.
+
+        `emit` is told how far it is, which may take minutes on a slow machine.
+        """
         if self.warming is not None:
+            self.warmth_so_far.listen(emit)
             await asyncio.gather(self.warming, return_exceptions=True)
             self.warming = None
 

@@ -246,7 +246,7 @@ class InteractiveSession:
         await compact_if_full(live, engine)
         await self._keep_files(live.turns.rows[-1].number)
         said = await worded(live, text)
-        await unless_cancelled(engine.warmed_up(), live.cancel)
+        await unless_cancelled(engine.warmed_up(live.emit), live.cancel)
         said = await unless_cancelled(opened(live, engine, said), live.cancel)
         for note in live.inbox.take_notes():
             conversation.add(UserMessage(note))
