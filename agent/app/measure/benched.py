@@ -142,11 +142,11 @@ def _twin(serving: Serving, chosen: Sequence[tuple[Serving, str]]) -> Serving:
     if not profile.speculation.kinds:
         raise UsageError(f"{profile.name} has no speculation", "leave out --against-plain")
     plain = without_speculation(profile)
-    settings = serving.loaded.settings
-    own = fingerprint(plain, settings.models.folder, settings.server.threads)
+    server, models = serving.loaded.settings.server, serving.loaded.settings.models.folder
+    own = fingerprint(plain, models, server.threads, server.binary)
     mark = own
     if serving.measured_as:
-        mark = fingerprint(plain, settings.models.folder, settings.server.threads, as_written=True)
+        mark = fingerprint(plain, models, server.threads, server.binary, as_written=True)
     # Profiles that only draft differently share their twin.
     return next(
         (one for one, _ in chosen if one.fingerprint == mark),

@@ -88,3 +88,16 @@ def test_a_plain_twin_is_measured_as_the_profile_says_too(work: Path):
     twin, one = (found.serving for found in contestants(request))
     assert {twin.profile.batch_seconds, one.profile.batch_seconds} == {0}
     assert twin.measured_as not in ("", twin.fingerprint)
+
+
+@pytest.mark.parametrize("fits", [False, True])
+def test_a_plain_twin_of_another_program_is_another_server(
+    work: Path, monkeypatch: pytest.MonkeyPatch, fits: bool
+):
+    """What was measured with one llama-server says nothing about another one."""
+    request = BenchRequest(profiles=("qwen3.6-27b-dflash",), against_plain=True, fits_batch=fits)
+    twins = []
+    for program in ("/opt/one/llama-server", "/opt/other/llama-server"):
+        monkeypatch.setenv("AGENT_SERVER_BINARY", program)
+        twins.append(contestants(request)[0].serving)
+    assert twins[0].fingerprint != twins[1].fingerprint
