@@ -170,9 +170,11 @@ def _known_sessions(workspace: Path) -> "list[KnownSession]":
     from agent.session.catalogue import session_folders, summarise
 
     found = []
-    for folder in session_folders(state_folder(), workspace.resolve())[:MOST_LISTED]:
-        summary = summarise(folder)
-        if summary.kind == "chat":
-            title = summary.title or " ".join(summary.task.split())[:80] or folder.name
-            found.append(KnownSession(id=summary.id, title=title, updated=summary.started))
+    for summary in map(summarise, session_folders(state_folder(), workspace.resolve())):
+        if summary.kind != "chat":
+            continue
+        title = summary.title or " ".join(summary.task.split())[:80] or summary.id
+        found.append(KnownSession(id=summary.id, title=title, updated=summary.started))
+        if len(found) == MOST_LISTED:
+            break
     return found
