@@ -77,9 +77,8 @@ class Supervisor:
         """See `ensure_running`."""
         plan = self._plan
         self._begin = time.monotonic()
-        endpoint = find_running(plan.fingerprint, plan.runtime_folder)
+        endpoint = await self._found_running()
         if endpoint is not None:
-            self._enter("ready", "reusing the running server")
             return endpoint
         try:
             for folder in (plan.runtime_folder, plan.log_folder):
@@ -100,15 +99,22 @@ class Supervisor:
             self._enter("starting", "another program is starting or stopping a server")
             await asyncio.sleep(_POLL_SECONDS)
         with released_at_end(lock):
-            endpoint = find_running(self._plan.fingerprint, self._plan.runtime_folder)
+            endpoint = await self._found_running()
             if endpoint is not None:
-                self._enter("ready", "reusing the running server")
                 return endpoint
             for record in records.list_records(self._plan.runtime_folder):
                 endpoint = await self._settle(record)
                 if endpoint is not None:
                     return endpoint
             return await self._start()
+
+    async def _found_running(self) -> Endpoint | None:
+        """The server that fits, if it is healthy. One that hangs takes seconds to say nothing."""
+        plan = self._plan
+        endpoint = await asyncio.to_thread(find_running, plan.fingerprint, plan.runtime_folder)
+        if endpoint is not None:
+            self._enter("ready", "reusing the running server")
+        return endpoint
 
     async def _settle(self, record: Record) -> Endpoint | None:
         """Adopts what another program left behind, or clears it away."""
@@ -124,7 +130,6 @@ class Supervisor:
                     return endpoint
             endpoint = await self._answering_again(record)
             if endpoint is not None:
-                self._enter("ready", "reusing the running server")
                 return endpoint
             reason = "a server that does not answer"
         else:
@@ -147,7 +152,7 @@ class Supervisor:
         deadline = time.monotonic() + self._plan.silent_seconds
         attempts = 0
         while record.is_running:
-            endpoint = find_running(self._plan.fingerprint, self._plan.runtime_folder)
+            endpoint = await self._found_running()
             if endpoint is not None:
                 return endpoint
             attempts += 1

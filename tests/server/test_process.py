@@ -52,6 +52,25 @@ async def test_second_request_reuses_the_running_server(plan: MakePlan, tmp_path
     assert starts(tmp_path) == [first.pid]
 
 
+async def test_looking_for_a_running_server_leaves_the_event_loop_free(plan: MakePlan):
+    """Whether it is healthy is asked over the network, and one that hangs takes seconds to say nothing."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    made = plan()
+    await ensure_running(made)
+    in_this_loop = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with in_this_loop:
+        port = in_this_loop.sockets[0].getsockname()[1]
+        records.write_record(replace(the_record(made), port=port), made.runtime_folder)
+        endpoint = await ensure_running(made)
+    assert endpoint.base_url == f"http://127.0.0.1:{port}"
+
+
 async def test_requests_at_the_same_time_share_one_server(plan: MakePlan, tmp_path: Path):
     endpoints = await asyncio.gather(*(ensure_running(plan()) for _ in range(4)))
     assert len({endpoint.pid for endpoint in endpoints}) == 1
