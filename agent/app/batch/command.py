@@ -73,24 +73,24 @@ async def _run(
             record, notes = await plan_batch(request, sources, jobs or 1)
         else:
             record, notes = load_batch(resume), []
-            record.jobs = jobs or record.jobs
         with released_at_end(record.lock()):
-            return await _run_locked(request, record, notes, cancel, serve, resumed=resume is not None)
+            if resume is not None:
+                record = _going_on(record.id, jobs)
+            return await _run_locked(request, record, notes, cancel, serve)
+
+
+def _going_on(batch_id: str, jobs: int | None) -> BatchRecord:
+    """The batch as it is now that nobody else has it: another process may have gone on with it before."""
+    record = load_batch(batch_id)
+    if not Path(record.root).is_dir():
+        raise UsageError(f"the repository of the batch is gone: {record.root}", "begin a new batch")
+    record.jobs = jobs or record.jobs
+    return record
 
 
 async def _run_locked(
-    request: RunRequest,
-    record: BatchRecord,
-    notes: Sequence[str],
-    cancel: asyncio.Event,
-    serve: Serve,
-    *,
-    resumed: bool,
+    request: RunRequest, record: BatchRecord, notes: Sequence[str], cancel: asyncio.Event, serve: Serve
 ) -> int:
-    if resumed:
-        record = load_batch(record.id)  # it may have gone on since
-        if not Path(record.root).is_dir():
-            raise UsageError(f"the repository of the batch is gone: {record.root}", "begin a new batch")
     runner = BatchRunner(
         record=record,
         serve=serve,
