@@ -103,6 +103,11 @@ class Compactor:
         return self._wanted
 
     @property
+    def has_what_to_sum_up(self) -> bool:
+        """Whether something stands before what has to stay, so that a compaction could make room."""
+        return bool(summing.tail_starts(self._conversation.messages, self._turn_start))
+
+    @property
     def wants_room(self) -> bool:
         """Whether there is to be a compaction before the next request."""
         return self._wanted
@@ -175,7 +180,7 @@ class Compactor:
         wanted, self._wanted = self._wanted, False
         if not self._is_fresh and await self.leave_out(conversation):
             yield PrefixBroken(cause=leaving_out.CAUSE)
-        elif not self._is_fresh and summing.tail_starts(conversation.messages, self._turn_start):
+        elif not self._is_fresh and self.has_what_to_sum_up:
             async with closing(self.compact(conversation, cue=cue)) as events:
                 async for event in events:
                     yield event

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from agent.core.cancel import InterruptedRunError, closing, halting, unless_cancelled
 from agent.core.events import (
     AssistantReplied,
     CompactionFinished,
+    CompactionStarted,
     Event,
     Notice,
     PrefixBroken,
@@ -23,9 +24,11 @@ from agent.core.inbox import Said
 from agent.core.limits import CallLimit, TimeLimit, TurnState
 from agent.core.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, broken_off
 from agent.core.model import ModelItem, Reply
-from agent.core.stats import total
+from agent.core.stats import StepStats, total
 from agent.core.turn import Conversation, Ending, TurnServices
 from agent.core.verifier import Verdict
+
+Item = TypeVar("Item")
 
 FINISH_TOOL = "finish"
 BAD_REPLIES_ALLOWED = 3
@@ -150,12 +153,19 @@ class _Turn:
         if compactor is None:
             return
         cue = self._services.guide.cue() if self._services.guide else ""
-        async with closing(compactor.make_room(self._conversation, cue)) as events:
+        under_way: CompactionStarted | None = None
+        async with closing(self._in_time(compactor.make_room(self._conversation, cue))) as events:
             async for event in events:
+                if isinstance(event, CompactionStarted):
+                    under_way = event
                 if isinstance(event, CompactionFinished):
+                    under_way = None
                     self._state.stats.append(event.stats)
                     self._state.compactions += event.after != event.before
                 yield event
+        if under_way:  # the time was up before there was a summary
+            size = under_way.before
+            yield CompactionFinished(before=size, after=size, detail="the time is up", stats=StepStats())
         if compactor.cannot_fit:
             self._ending = Ending("context_full", "", compactor.cannot_fit)
 
@@ -167,6 +177,16 @@ class _Turn:
         compactor, most = self._services.compactor, self._services.reply_tokens
         self._reply_room = min(most, compactor.reply_room()) if compactor else most
         stream = self._services.model.generate(messages, max_tokens=self._reply_room, offer=offer)
+        has_replied = False
+        async with closing(self._in_time(stream)) as items:
+            async for item in items:
+                has_replied = has_replied or isinstance(item, Reply)
+                yield item
+        if not has_replied and self._halt.is_set():
+            yield Reply(message=AssistantMessage(""), stop_reason="cancelled")
+
+    async def _in_time(self, stream: AsyncIterator[Item]) -> AsyncIterator[Item]:
+        """The stream, until it ends or the time is up; then `halt` is set."""
         async with closing(stream):
             while True:
                 try:
@@ -176,7 +196,6 @@ class _Turn:
                     return
                 except TimeoutError:
                     self._halt.set()
-                    yield Reply(message=AssistantMessage(""), stop_reason="cancelled")
                     return
                 yield item
 
@@ -231,7 +250,8 @@ class _Turn:
         compactor = self._services.compactor
         if compactor is None or reply.stop_reason != "length":
             return False
-        return self._reply_room < self._services.reply_tokens and compactor.want_room()
+        is_short = self._reply_room < self._services.reply_tokens
+        return is_short and compactor.has_what_to_sum_up and compactor.want_room()
 
     def _refuse(self, reply: Reply) -> list[Event]:
         """Drops a reply that cannot be acted on, and says what was wrong with it.

@@ -13,6 +13,7 @@ from agent.app.chat.keeper import EngineKeeper
 from agent.app.chat.live import LiveSession, Relay
 from agent.app.chat.outbox import Outbox
 from agent.app.chat.record import SessionRecord, open_record
+from agent.app.chat.sizes import size_in
 from agent.app.chat.turn_log import TurnLog
 from agent.app.extras.extensions import Extensions, load_extensions, tool_rules
 from agent.app.files.authorship import Authorship
@@ -166,8 +167,7 @@ def _earlier_work(record: SessionRecord, profile: str) -> tuple[TurnLog, WorkLog
         turns.observe(event)
         log.observe(event)
     conversation = record.conversation
-    conversation.tokens = turns.context_tokens
-    conversation.measured = len(conversation.messages) if conversation.tokens else 0
+    conversation.tokens, conversation.measured = size_in(record.old)
     return turns, log
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agent.app.chat.sizes import was_counted
 from agent.core.events import (
     CompactionFinished,
     Event,
@@ -21,8 +22,8 @@ class TurnRow:
     """One turn. `reason` is empty while it runs.
 
     `started` is in seconds since 1970, 0 where it is not known. `changed` are paths of files that tools
-    changed, `contexts` the tokens of the conversation after each step or summary. `is_gone` says that a
-    person has taken the turn back.
+    changed, `contexts` the tokens of the conversation after each step that was counted, or summary. `is_gone`
+    says that a person has taken the turn back.
     """
 
     number: int
@@ -82,7 +83,8 @@ class TurnLog:
             row.prompt = row.prompt or ("" if event.is_note else event.text)
         elif isinstance(event, StepFinished):
             row.steps.append(event.stats)
-            row.contexts.append(event.stats.context_tokens)
+            if was_counted(event.stats):
+                row.contexts.append(event.stats.context_tokens)
             if rate := event.stats.telling_prefill_rate:
                 self._rates[row.profile] = rate
         elif isinstance(event, ToolFinished):

@@ -1,0 +1,54 @@
+"""Where a turn wants room in its window: what it may wait for, and what it must not try again and again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from agent.core.guide import Offer
+from agent.core.limits import StepLimit, TimeLimit
+from agent.core.messages import AssistantMessage, Message
+from agent.core.model import ModelItem
+from tests.core.test_compaction import begun, of, page, reading, room_for, turn
+from tests.fakes.windowed_model import WindowedModel, calling
+
+TOO_LONG = " ".join(f"word{number}" for number in range(8_000))
+
+
+class NeverSumsUp(WindowedModel):
+    """A request for a summary is taken, and nothing comes."""
+
+    async def generate(
+        self, messages: Sequence[Message], *, max_tokens: int, offer: Offer
+    ) -> AsyncIterator[ModelItem]:
+        if offer.tools == frozenset({"finish"}):
+            await asyncio.Event().wait()
+        async for item in super().generate(messages, max_tokens=max_tokens, offer=offer):
+            yield item
+
+
+async def test_the_time_limit_ends_a_summary_that_does_not_come():
+    now = [0.0]
+    pages = [page(number, 8_000) for number in range(12)]
+
+    def answer(number: int) -> AssistantMessage:
+        now[0] = 59.99  # all the time but a moment is gone before there is a summary
+        return calling(number, "read", count=number)
+
+    model = NeverSumsUp(answer, 16_384)
+    limit = TimeLimit(60, clock=lambda: now[0])
+    conversation = begun()
+    events = await turn(room_for(model, [reading(pages)], guards=[limit]), conversation)
+    assert of(events, "turn_finished")[0].reason == "time_limit"
+    [end] = of(events, "compaction_finished")
+    assert (end.after, end.detail) == (end.before, "the time is up")
+
+
+@pytest.mark.parametrize("words", [20, 600])
+async def test_a_first_reply_that_meets_the_window_again_and_again_ends_the_turn(words: int):
+    model = WindowedModel(lambda _: TOO_LONG, 2_048)
+    services = room_for(model, [reading([])], guards=[StepLimit(25)])
+    events = await turn(services, begun(), "word " * words)
+    assert of(events, "turn_finished")[0].reason == "gave_up"
+    assert len(model.requests) == 3
+    assert not any("sums up" in one.text for one in of(events, "notice"))
