@@ -11,7 +11,7 @@ from tools._edit.change import Change, carry_out, diff_of
 from tools._edit.misses import Misses
 from tools._edit.replacing import replaced
 from tools._text.encodings import presentable
-from tools._text.files import LARGE_BYTES, encoded, load_text
+from tools._text.files import encoded, is_large, load_text
 from tools._text.paths import RefusalError, resolve, shown
 
 
@@ -41,7 +41,7 @@ class EditTool:
 
     async def run(self, params: EditParams, context: ToolContext) -> ToolResult:
         try:
-            if _is_large(params, context):
+            if is_large(context.workspace / params.path.strip()):
                 import asyncio
 
                 planned = await asyncio.to_thread(self._plan, params, context)
@@ -85,10 +85,3 @@ def require_fresh(path: Path, name: str, context: ToolContext) -> bool:
     if context.ledger.is_stale(path):
         raise RefusalError(f"{name} changed on disk since you read it. Read it again first.")
     return True
-
-
-def _is_large(params: EditParams, context: ToolContext) -> bool:
-    try:
-        return (context.workspace / params.path.strip()).stat().st_size > LARGE_BYTES
-    except (OSError, ValueError):
-        return False

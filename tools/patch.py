@@ -54,8 +54,10 @@ class PatchTool:
             return ToolResult(f"The patch cannot be applied: {reason(error)}.", is_error=True)
 
     async def run(self, params: PatchParams, context: ToolContext) -> ToolResult:
+        import asyncio
+
         try:
-            changes = self._plan(params, context)
+            changes = await asyncio.to_thread(self._plan, params, context)
             carry_out(changes, context)
         except RefusalError as refusal:
             return ToolResult(presentable(str(refusal)), is_error=True)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from agent.core.tool import Access, ToolContext, ToolResult
 from tools._description import description_of
 from tools._text.encodings import detect, detect_beginning, presentable
-from tools._text.files import is_folder, require_file
+from tools._text.files import EDITABLE_BYTES, is_folder, is_large, require_file
 from tools._text.kinds import describe, is_known_binary
 from tools._text.paths import RefusalError, missing, reason, resolve, shown
 
@@ -45,7 +45,13 @@ class ReadTool:
             path = resolve(context, params.path, context.spill_folder)
             if is_folder(path):
                 return ToolResult(_listed(context.workspace, path))
-            return ToolResult(_shown_file(params, path, context))
+            if is_large(path):
+                import asyncio
+
+                text = await asyncio.to_thread(_shown_file, params, path, context)
+            else:
+                text = _shown_file(params, path, context)
+            return ToolResult(_unless_in_view(shown(context.workspace, path), text, context))
         except RefusalError as refusal:
             return ToolResult(str(refusal), is_error=True)
 
@@ -83,11 +89,16 @@ def _shown_file(params: ReadParams, path: Path, context: ToolContext) -> str:
         raise missing(context.workspace, path) from None
     except OSError as error:
         raise RefusalError(f"{name} cannot be read: {reason(error)}.") from None
-    context.ledger.record(path)
-    result = presentable(result)
-    if len(result) >= LEAST_REPEATED_CHARACTERS and context.is_in_view(name, result):
-        return f"{name}{_which_lines(result)}: {AS_ABOVE}"
-    return result
+    # What cannot be edited needs no checksum, for which gigabytes of a log would be read.
+    if status.st_size <= EDITABLE_BYTES:
+        context.ledger.record(path)
+    return presentable(result)
+
+
+def _unless_in_view(name: str, text: str, context: ToolContext) -> str:
+    if len(text) >= LEAST_REPEATED_CHARACTERS and context.is_in_view(name, text):
+        return f"{name}{_which_lines(text)}: {AS_ABOVE}"
+    return text
 
 
 def _which_lines(result: str) -> str:

@@ -1,20 +1,26 @@
 """A file ledger that lives in memory."""
 
 import hashlib
+import threading
 from pathlib import Path
 
 from agent.core.tool import FileVersion
 
 
 class MemoryLedger:
+    """`threads` are those that have asked or told it something."""
+
     def __init__(self) -> None:
+        self.threads: set[threading.Thread] = set()
         self.versions: dict[Path, FileVersion] = {}
         self.originals: dict[Path, bytes | None] = {}
 
     def seen(self, path: Path) -> FileVersion | None:
+        self.threads.add(threading.current_thread())
         return self.versions.get(path)
 
     def record(self, path: Path) -> None:
+        self.threads.add(threading.current_thread())
         if path.exists():
             self.versions[path] = _version(path)
         else:

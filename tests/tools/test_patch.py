@@ -1,6 +1,7 @@
 """`apply_patch`: several files by one patch, all of it or nothing."""
 
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -260,6 +261,15 @@ async def test_the_preview_is_what_is_then_done(tool: PatchTool, known, context:
 
     assert path.read_text("utf-8") == "x = 1\n"
     assert await tool.run(params, context) == before
+
+
+async def test_where_a_patch_fits_is_found_beside_the_event_loop(patch, known, ledger: MemoryLedger):
+    """A file of 20 MB takes more than a second."""
+    path = await known("a.txt", "one\n")
+    ledger.threads.clear()
+    result = await patch("*** Update File: a.txt", "@@", "-one", "+two")
+    assert (result.is_error, path.read_text("utf-8")) == (False, "two\n")
+    assert ledger.threads - {threading.current_thread()}
 
 
 def test_the_gate_judges_it_as_an_edit_of_each_file(tool: PatchTool):

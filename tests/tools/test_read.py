@@ -1,9 +1,12 @@
 import os
 import struct
+import threading
 from pathlib import Path
 
 import pytest
 
+from tests.tools.ledger import MemoryLedger
+from tools._text.files import EDITABLE_BYTES, LARGE_BYTES
 from tools.read import MAX_BYTES, ReadParams, ReadTool
 
 
@@ -218,3 +221,22 @@ async def test_a_file_beyond_the_counting_limit_is_read_in_parts(read, workspace
 
     assert result.model_text.startswith("150000\t0150000 -")
     assert result.model_text.endswith("(lines 150000-150001; go on with start=150002)")
+
+
+async def test_a_file_that_is_too_long_to_be_edited_is_not_read_to_its_end(
+    read, workspace: Path, ledger: MemoryLedger
+):
+    """Its checksum would be for edits, and of a log of gigabytes takes longer than anybody waits."""
+    path = workspace / "a.log"
+    path.write_bytes(b"one\n" * 1000)
+    os.truncate(path, EDITABLE_BYTES + 1)
+    result = await read("a.log", lines=1)
+    assert result.model_text == "1\tone\n(lines 1-1; go on with start=2)"
+    assert ledger.versions == {}
+
+
+async def test_a_long_file_is_read_beside_the_event_loop(read, workspace: Path, ledger: MemoryLedger):
+    (workspace / "a.txt").write_bytes(b"x\n" * LARGE_BYTES)
+    await read("a.txt", lines=1)
+    assert workspace / "a.txt" in ledger.versions
+    assert threading.current_thread() not in ledger.threads

@@ -14,7 +14,7 @@ from tools._text.paths import RefusalError, missing, reason, shown
 
 EDITABLE_BYTES = 64 * 1024 * 1024
 LARGE_BYTES = 1024 * 1024
-"""From this size on, work on a file is done in a thread."""
+"""Beyond this size work on a file is done in a thread, see `is_large`."""
 
 _NOT_ON_DISK = (Path("/proc"), Path("/sys"), Path("/dev"))
 
@@ -46,6 +46,14 @@ def is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError:
+        return False
+
+
+def is_large(path: Path) -> bool:
+    """Whether work on a file is for a thread; false for what cannot be looked at."""
+    try:
+        return path.stat().st_size > LARGE_BYTES
+    except (OSError, ValueError):
         return False
 
 
