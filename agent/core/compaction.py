@@ -126,7 +126,8 @@ class Compactor:
         if prompt:
             self._conversation.tokens = self._size = prompt
             self._conversation.measured = len(self._conversation.messages)
-        known = min(self._window or self._size, self._size) or 1
+        size = max(self._size, trimming.least_tokens(self._conversation.messages))
+        known = min(self._window or size, size) or 1
         self._limit = min(told, self._window or told) if told else known * 3 // 4
         conversation = self._conversation
         conversation.requested = min(conversation.requested, summing.answered(conversation.messages))

@@ -16,6 +16,7 @@ _TOKENS_PER_DENSE, _LETTERS_PER_TOKEN, _OTHER_BYTES_PER_TOKEN = 0.8, 4.5, 2.8
 """Tokenizers give nearly each digit and each mark a token of its own. Others are bytes of no ASCII."""
 
 _CHARACTERS_PER_TOKEN = 3.6
+_MOST_CHARACTERS_PER_TOKEN = 10
 
 
 def cut(text: str, characters: int) -> str:
@@ -40,6 +41,16 @@ def tokens_of(messages: Sequence[Message], characters_per_token: float) -> int:
     """About how many tokens these messages have, thoughts left out."""
     size = sum(len(text_of(message)) for message in messages)
     return round(size / characters_per_token) + MESSAGE_TOKENS * len(messages)
+
+
+def could_have(messages: Sequence[Message], tokens: int) -> bool:
+    """Whether these messages could take up so few tokens. Some servers count only what they evaluate."""
+    return tokens * _MOST_CHARACTERS_PER_TOKEN >= sum(len(text_of(one)) for one in messages)
+
+
+def least_tokens(messages: Sequence[Message]) -> int:
+    """Fewer tokens than this are rare for such messages, whatever a server says."""
+    return tokens_of(messages, _LETTERS_PER_TOKEN)
 
 
 def careful_estimate(text: str) -> int:

@@ -52,6 +52,8 @@ class Conversation:
         if not stats.counted or prompt <= 0:
             return
         asked = self.messages[: self.requested]
+        if not trimming.could_have(asked, prompt):
+            return
         if not self.opening and not any(isinstance(one, AssistantMessage) for one in asked):
             self.opening, self.opening_tokens = self.requested, prompt
         tokens, measured = (

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from agent.core import trimming
 from agent.core.cancel import InterruptedRunError, closing, unless_cancelled
 from agent.core.events import Notice, Retry
 from agent.core.guide import Offer
@@ -344,7 +345,7 @@ class ChatModel:
         figures = draft.figures(started)
         if self._metrics:
             figures = await self._metrics.completed(figures)
-        if figures.counted:
+        if figures.counted and trimming.could_have(messages, figures.context_tokens):
             stays = [] if problem else [message]
             used = figures.context_tokens - (figures.decoded_tokens if problem else 0)
             self._window.replied([*messages, *stays], used)

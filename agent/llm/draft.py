@@ -114,7 +114,7 @@ class Draft:
     def figures(self, started: float) -> StepStats:
         """What the reply cost; `started` is the monotonic time of the request."""
         if self.timings is not None:
-            return stats.from_timings(self.timings)
+            return stats.from_timings(self.timings, self.usage)
         first = self.first_token_at or started
         return stats.from_usage(
             self.usage,

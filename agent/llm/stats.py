@@ -10,15 +10,19 @@ from agent.core.stats import StepStats
 _MOST_OF_FIRST_PIECE = 0.25
 
 
-def from_timings(timings: Mapping[str, Any]) -> StepStats:
+def from_timings(timings: Mapping[str, Any], usage: Any = None) -> StepStats:
     """Reads llama-server's `timings`. Each field on its own: builds have renamed and dropped some.
 
+    Where `cache_n` is missing, `prompt_n` is what was evaluated, and only `usage` tells the whole prompt.
     `draft_n` and `draft_n_accepted` are only there when a draft was made.
     """
-    drafted = count(timings, "draft_n")
+    drafted, evaluated = count(timings, "draft_n"), count(timings, "prompt_n")
+    cached = count(timings, "cache_n")
+    if "cache_n" not in timings and isinstance(usage, Mapping):
+        cached = max(0, count(usage, "prompt_tokens") - evaluated)
     return StepStats(
-        prompt_tokens=count(timings, "prompt_n"),
-        cached_tokens=count(timings, "cache_n"),
+        prompt_tokens=evaluated,
+        cached_tokens=cached,
         decoded_tokens=count(timings, "predicted_n"),
         prompt_seconds=_seconds(timings, "prompt_ms"),
         decode_seconds=_seconds(timings, "predicted_ms"),

@@ -1,14 +1,16 @@
 """Where a turn wants room in its window: what it may wait for, and what it must not try again and again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from agent.core.guide import Offer
 from agent.core.limits import StepLimit, TimeLimit
 from agent.core.messages import AssistantMessage, Message
-from agent.core.model import ModelItem
+from agent.core.model import ModelItem, Reply
+from agent.core.stats import StepStats
 from tests.core.test_compaction import begun, of, page, reading, room_for, turn
 from tests.fakes.windowed_model import WindowedModel, calling
 
@@ -52,3 +54,39 @@ async def test_a_first_reply_that_meets_the_window_again_and_again_ends_the_turn
     assert of(events, "turn_finished")[0].reason == "gave_up"
     assert len(model.requests) == 3
     assert not any("sums up" in one.text for one in of(events, "notice"))
+
+
+class CountsWrongly(WindowedModel):
+    """Says of a prompt only what `counts` makes of it, and of one that is too long nothing at all."""
+
+    def __init__(self, counts: Callable[[StepStats], int], pages: int, window: int) -> None:
+        super().__init__(lambda n: calling(n, "read", count=n) if n < pages else "Done.", window)
+        self._counts = counts
+
+    async def generate(
+        self, messages: Sequence[Message], *, max_tokens: int, offer: Offer
+    ) -> AsyncIterator[ModelItem]:
+        async for item in super().generate(messages, max_tokens=max_tokens, offer=offer):
+            if isinstance(item, Reply):
+                told = StepStats(prompt_tokens=self._counts(item.stats), decoded_tokens=1)
+                yield replace(item, window=0, stats=told)
+            else:
+                yield item
+
+
+@pytest.mark.parametrize("window", [4_096, 16_384])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        lambda _: 1,
+        lambda stats: stats.prompt_tokens,
+        lambda stats: (stats.prompt_tokens + stats.cached_tokens) // 10,
+    ],
+    ids=["one token", "what was evaluated anew", "a tenth"],
+)
+async def test_a_server_that_counts_too_few_tokens_does_not_end_the_turn(
+    counts: Callable[[StepStats], int], window: int
+):
+    model = CountsWrongly(counts, 30, window)
+    events = await turn(room_for(model, [reading([page(n, 2_500) for n in range(30)])]), begun())
+    assert of(events, "turn_finished")[0].reason == "done"

@@ -50,3 +50,11 @@ def test_nothing_is_cached_where_the_server_does_not_say_so(details: object):
 def test_drafting_in_timings_is_the_servers_own():
     assert from_timings({"draft_n": 8, "draft_n_accepted": 6}).draft_source == "server"
     assert from_timings({"predicted_n": 8}).draft_source == ""
+
+
+def test_what_a_build_that_does_not_say_so_kept_of_a_prompt_is_told_by_its_usage():
+    timings = {"prompt_n": 12, "predicted_n": 5}
+    stats = from_timings(timings, {"prompt_tokens": 4_000, "completion_tokens": 5})
+    assert (stats.prompt_tokens, stats.cached_tokens, stats.context_tokens) == (12, 3_988, 4_005)
+    assert from_timings({**timings, "cache_n": 0}, {"prompt_tokens": 4_000}).cached_tokens == 0
+    assert from_timings(timings).cached_tokens == 0
