@@ -110,7 +110,7 @@ class LiveSession:
     extensions: Extensions
     mcp: McpServers
     log: WorkLog
-    server_state: str = "stopped"
+    server_state: str = "starting"
     used_tokens: int = 0
     slot_tokens: int = 0
     is_left_off: bool = False

@@ -125,10 +125,11 @@ async def suit_the_blind(live: LiveSession, engine: Engine) -> None:
 def whereabouts(workspace: Path, branch: str, most_characters: int) -> str:
     """Where the model is, in at most about so many characters. Reads the folder, so call it in a thread.
 
-    A few files are listed as they are, of many only what is at the top.
+    A few files are listed as they are, of many only what is at the top. The folder is not named: a model of
+    1.5B puts the name before each path that it writes, `proj/stock.py`, and finds nothing.
     """
     files = list_files(workspace, LISTED_FILES + 1)
-    where = f"You are in the folder {shown_name(workspace.name or str(workspace))}"
+    where = "You are in the working folder"
     if branch:
         where += f", on the git branch {shown_name(branch)}"
     if not files:

@@ -14,7 +14,10 @@ from agent.core.outside_text import shown_name
 from agent.repo.branch import branch_of
 
 _TOLD_DAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.M)
-_TOLD_BRANCH = re.compile(r"^You are (?:in the folder .*, |now )on the git branch (\S+?)\.(?:\s|$)", re.M)
+# Sessions of earlier versions were told the folder's name.
+_TOLD_BRANCH = re.compile(
+    r"^You are (?:in the (?:working folder|folder .*), |now )on the git branch (\S+?)\.(?:\s|$)", re.M
+)
 
 
 def another_branch(now: str, messages: Sequence[Message], known: str = "") -> list[str]:

@@ -63,6 +63,13 @@ async def test_a_prompt_may_be_typed_before_the_server_is_up(scripted_server: St
     assert "loading" in [event.state for event in talk.of("server_state") if isinstance(event, ServerState)]
 
 
+async def test_a_server_that_nobody_stopped_is_said_to_start_from_the_first_moment(
+    scripted_server: StartServer, work: Path
+):
+    async with talking(work, scripted_server("Hello.", loading=10**6)) as talk:
+        assert talk.session.facts.server in ("starting", "loading")
+
+
 async def test_a_prompt_that_is_cancelled_before_the_server_is_up_comes_back(
     scripted_server: StartServer, work: Path
 ):

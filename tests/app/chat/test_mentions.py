@@ -172,7 +172,7 @@ async def test_the_first_message_says_where_the_model_is(scripted_server: StartS
         await talk.turn("Hi")
         await talk.turn("Are you there?")
     expected = (
-        "You are in the folder work, on the git branch main. "
+        "You are in the working folder, on the git branch main. "
         "Its files: .env, .gitignore, my notes.txt, src/a.py, src/b.py\n\nToday is 2026-02-28.\n\nHi"
     )
     assert messages_of(server)[0][1]["content"] == expected
@@ -232,9 +232,17 @@ async def test_of_many_files_only_the_top_is_listed(scripted_server: StartServer
     server = scripted_server("Hello.")
     async with talking(repo, server, today=lambda: date(2026, 2, 28)) as talk:
         await talk.turn("Hi")
-    assert (
-        told(server) == "You are in the folder work. In it: my notes.txt, src/\n\nToday is 2026-02-28.\n\nHi"
-    )
+    expected = "You are in the working folder. In it: my notes.txt, src/\n\nToday is 2026-02-28.\n\nHi"
+    assert told(server) == expected
+
+
+async def test_the_folder_is_not_named_because_small_models_put_its_name_before_every_path(
+    scripted_server: StartServer, repo: Path
+):
+    server = scripted_server("Hello.")
+    async with talking(repo, server) as talk:
+        await talk.turn("Hi")
+    assert repo.name not in told(server).replace("working", "")
 
 
 async def test_an_empty_file_and_a_file_that_is_no_text_are_said_to_be_so(
