@@ -1,10 +1,13 @@
 import os
 import subprocess
-from pathlib import Path
+import threading
+from pathlib import Path, PosixPath
 
 import pytest
 
+from agent.core.tool import ToolContext
 from tests.repo.lacking import WAYS, lack
+from tools._find.listing import list_files
 from tools._find.names import name_matcher
 from tools.glob import GlobParams, GlobTool
 
@@ -166,3 +169,25 @@ async def test_what_makes_no_sense_is_an_error(glob, workspace: Path, pattern: s
 )
 def test_patterns_mean_what_people_expect(pattern: str, name: str, fits: bool):
     assert (name_matcher(pattern).fullmatch(name) is not None) is fits
+
+
+class NotedPath(PosixPath):
+    """A folder that notes which threads ask for what is in it."""
+
+    threads: set[threading.Thread]
+
+    def __truediv__(self, name: str | os.PathLike[str]) -> Path:
+        self.threads.add(threading.current_thread())
+        return Path(self, name)
+
+
+async def test_each_file_of_a_repository_is_looked_at_beside_the_event_loop(
+    workspace: Path, context: ToolContext
+):
+    """There may be tens of thousands, and sixty thousand took a second."""
+    git(workspace, "init", "-q")
+    create(workspace, "a.py")
+    folder = NotedPath(workspace)
+    folder.threads = set()
+    assert await list_files(folder, context.environment) == ["a.py"]
+    assert folder.threads - {threading.current_thread()}

@@ -1,7 +1,7 @@
 """The files of a folder that a person would call part of the project."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
@@ -25,12 +25,16 @@ async def list_files(folder: Path, environment: Mapping[str, str]) -> list[str]:
     Inside a git repository git decides what is ignored, elsewhere the `.gitignore` files found on the
     way down do. `SKIPPED_FOLDERS` are left out in both cases. Symbolic links to folders are not followed.
     """
+    import asyncio
+
     listed = await _listed_by_git(folder, environment)
     if listed is None:
-        import asyncio
-
         listed = await asyncio.to_thread(lambda: list(islice(_walk(folder, ()), _WALKED_AT_MOST)))
-    kept = (name for name in listed if SKIPPED_FOLDERS.isdisjoint(name.split("/")))
+    return await asyncio.to_thread(_in_order, listed)
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    kept = (name for name in names if SKIPPED_FOLDERS.isdisjoint(name.split("/")))
     return sorted(kept, key=lambda name: name.split("/"))
 
 
@@ -44,16 +48,24 @@ async def _listed_by_git(folder: Path, environment: Mapping[str, str]) -> list[s
     output = await _output_of(git, arguments, folder, environment)
     if not output:  # git failed, or the whole folder is ignored and was named all the same
         return None
-    names: list[str] = []
-    for entry in dict.fromkeys(os.fsdecode(part) for part in output.split(b"\0") if part):
-        path = folder / entry
-        kind = _kind(path)
-        if kind == "file":
-            names.append(entry)
-        elif kind == "folder":  # a submodule or a nested repository
-            base = entry.rstrip("/")
-            names += [f"{base}/{name}" for name in await list_files(path, environment)]
+    import asyncio
+
+    names, folders = await asyncio.to_thread(_files_and_folders, folder, output)
+    for entry in folders:  # submodules and nested repositories
+        base = entry.rstrip("/")
+        names += [f"{base}/{name}" for name in await list_files(folder / entry, environment)]
     return names
+
+
+def _files_and_folders(folder: Path, output: bytes) -> tuple[list[str], list[str]]:
+    """What git has listed as far as it is there; each is looked at, and there may be tens of thousands."""
+    names: list[str] = []
+    folders: list[str] = []
+    for entry in dict.fromkeys(os.fsdecode(part) for part in output.split(b"\0") if part):
+        kind = _kind(folder / entry)
+        if kind is not None:
+            (names if kind == "file" else folders).append(entry)
+    return names, folders
 
 
 async def _output_of(
