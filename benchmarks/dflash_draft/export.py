@@ -13,6 +13,7 @@ from typing import Any
 import gguf
 import numpy
 import torch
+from saved import load_drafter
 from target import LAYER_NAMES, shape_of
 
 _TOKENIZER_KEYS = (
@@ -40,7 +41,7 @@ def main() -> None:
     parser.add_argument("--name", default="SmolLM2 135M Instruct DFlash")
     arguments = parser.parse_args()
     reader = gguf.GGUFReader(arguments.target)
-    states = [torch.load(path, map_location="cpu", weights_only=True) for path in arguments.drafter]
+    states = [load_drafter(path, torch.device("cpu")) for path in arguments.drafter]
     plan = {**states[-1]["plan"], "candidates": arguments.candidates or states[-1]["plan"].get("candidates")}
     weights = _mean([state["drafter"] for state in states])
     writer = gguf.GGUFWriter(arguments.out, "dflash")

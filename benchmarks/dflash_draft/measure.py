@@ -13,6 +13,7 @@ import numpy
 import torch
 from answers import Answers
 from drafter import Drafter, Plan
+from saved import load_drafter
 from target import Target
 
 _AT_ONCE = 24
@@ -98,7 +99,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     target = Target(arguments.target, device)
-    state = torch.load(arguments.drafter, map_location=device, weights_only=True)
+    state = load_drafter(arguments.drafter, device)
     plan = state["plan"]
     drafter = Drafter(target.shape, Plan(**plan))
     drafter.load_state_dict(state["drafter"])

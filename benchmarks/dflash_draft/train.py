@@ -20,6 +20,7 @@ import torch
 from answers import Answers, Batch
 from drafter import Drafter, Plan
 from measure import measure
+from saved import load_drafter
 from states import States
 from target import Target
 from torch import Tensor
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--begin", type=Path, help="a drafter to go on with instead of a new one")
+    parser.add_argument("--begin", type=Path, help="a drafter to go on with, .pt or .gguf")
     parser.add_argument("--device", default="cpu")
     parser.add_argument(
         "--seconds", type=float, default=3600.0, help="of work: processor time for each thread"
@@ -72,7 +73,7 @@ def _drafter(target: Target, answers: Answers, arguments: argparse.Namespace) ->
     if drafter.selector is not None:
         drafter.selector.begin_from(target)
     if arguments.begin:
-        state = torch.load(arguments.begin, map_location=target.device, weights_only=True)
+        state = load_drafter(arguments.begin, target.device)
         # One that had no selector gets one.
         drafter.load_state_dict(state["drafter"], strict=False)
     else:
