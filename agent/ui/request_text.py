@@ -129,13 +129,22 @@ def _clipped(text: str) -> list[str]:
     return [*lines[:MOST_LINES], *(["… more is not shown"] if cut else [])]
 
 
+def _size(lines: Sequence[str]) -> str:
+    """Lines that come and go: the end of a long diff is out of sight when the question is answered."""
+    signs = [line[:1] for line in lines]
+    counts = (f"{shown}{signs.count(sign)}" for sign, shown in (("+", "+"), ("-", "−")) if sign in signs)
+    text = " ".join(counts)
+    return f"  {text}" if text else ""
+
+
 def _diff_lines(diff: FileDiff) -> Iterator[Content]:
     label = "new file" if diff.before is None else "deleted" if diff.after is None else "changed"
     before, after = (diff.before or "").splitlines(), (diff.after or "").splitlines()
     lines = list(difflib.unified_diff(before, after, lineterm="", n=3))
     # Where the first change is stands beside the name: a row less, so that a small terminal shows the change.
     first = f"  {lines[2]}" if lines and label == "changed" else ""
-    yield Content.assemble((one_line(diff.path), "bold"), (f"  {label}{first}", "$quiet"))
+    how = f"  {label}{_size(lines[3:])}{first}"
+    yield Content.assemble((one_line(diff.path), "bold"), (how, "$quiet"))
     for number, line in enumerate(lines[3:], 3):
         if number > MOST_LINES:
             yield Content.styled("… more is not shown", "$quiet")

@@ -255,7 +255,7 @@ def test_a_command_in_the_background_says_so():
 
 def test_a_diff_shows_what_changes_with_signs():
     lines = described(EDIT).plain.split("\n")
-    assert lines == ["a.py  changed  @@ -1,2 +1,2 @@", " one", "-two", "+2"]
+    assert lines == ["a.py  changed  +1 −1  @@ -1,2 +1,2 @@", " one", "-two", "+2"]
 
 
 def test_a_diff_of_several_places_or_of_a_whole_file_says_where_it_is_as_far_as_it_matters():
@@ -267,12 +267,17 @@ def test_a_diff_of_several_places_or_of_a_whole_file_says_where_it_is_as_far_as_
     )
     places = [line for line in shown.plain.split("\n") if "@@" in line or line[0] in "abcd"]
     assert places == [
-        "a  changed  @@ -1,4 +1,4 @@",
+        "a  changed  +2 −2  @@ -1,4 +1,4 @@",
         "@@ -27,4 +27,4 @@",
-        "b  new file",
-        "c  deleted",
+        "b  new file  +1",
+        "c  deleted  −1",
         "d  changed",
     ]
+
+
+def test_a_file_that_loses_nearly_all_its_lines_says_so_above_the_diff_that_has_to_be_scrolled():
+    diff = FileDiff("a.py", "\n".join(map(str, range(300))), "one\n")
+    assert diff_text([diff]).plain.startswith("a.py  changed  +1 −300  @@ -1,300 +1 @@\n")
 
 
 def test_nothing_in_a_request_steers_the_terminal():
