@@ -132,9 +132,9 @@ class TextFront:
                 window = f", {event.context_tokens} tokens of context" if event.context_tokens else ""
                 self._line(f"{event.profile}: {event.model}{window}, {event.tool_protocol} tool calls")
             case Prefill() if event.total - event.cached >= _PREFILL_WORTH_SHOWING:
-                self._rewrite(f"reading the prompt: {event.processed} of {event.total} tokens")
+                self._rewrite(self._waiting.line(""))
             case TextDelta() | ToolCallDelta():
-                self._rewrite("answering …")
+                self._rewrite(self._waiting.line(""))
             case ToolStarted():
                 self._delegated = event.call_id if event.tool == _DELEGATES else ""
                 self._line(f"• {event.tool} {_arguments(event.arguments)}", _BOLD)

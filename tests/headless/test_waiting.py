@@ -76,6 +76,23 @@ def test_how_much_of_an_answer_has_come_is_said():
     assert place.after(30) == "  answering (30 s)\n"
 
 
+def test_on_a_terminal_an_answer_that_keeps_coming_says_how_long_it_is():
+    place = Place(terminal=True)
+    for _ in range(25):
+        place.now += 1
+        place.front.show(TextDelta(text="on and on "))
+    assert place.progress.getvalue().endswith("\r\x1b[2Kanswering: about 25 tokens (24 s)")
+    assert "…" not in place.progress.getvalue()
+
+
+def test_on_a_terminal_reading_that_goes_on_says_for_how_long():
+    place = Place(terminal=True)
+    for read in (100, 200, 300):
+        place.now += 1
+        place.front.show(Prefill(total=403, cached=0, processed=read))
+    assert place.progress.getvalue().endswith("\r\x1b[2Kreading the prompt: 300 of 403 tokens (2 s)")
+
+
 def test_a_log_has_a_line_every_thirty_seconds():
     place = Place(terminal=False)
     place.front.show(READING)
