@@ -20,7 +20,7 @@ from agent.resources import (
     servers_folder,
 )
 from agent.server.fingerprint import fingerprint
-from agent.server.probe import Offer, is_busy, offer_of
+from agent.server.probe import Offer, offer_of, stays_busy
 from agent.server.profile import KINDS_WITH_A_MODEL, Profile, Speculation, web_address
 from agent.server.profile_files import load_profile
 from agent.server.record import Endpoint, Record, find_running, read_record, record_file
@@ -37,7 +37,7 @@ LOADING_PATIENCE_SECONDS = 600.0
 LOADED_ON_DEMAND = ("ollama", "lm-studio")
 """Engines that load a model when it is asked for, and say only then how much context it has."""
 _ASK_AGAIN_SECONDS = 0.25
-_BUSY_LOOKS = 8
+_ENDING_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,8 @@ class Serving:
             return ""
         from agent.server.process import stop_server
 
-        if await _stays_busy(record):
+        # Our own last request may still be ending.
+        if await in_background(lambda: stays_busy(record, _ENDING_SECONDS)):
             return "the server is left running, because another program uses it"
         try:
             await stop_server(record, runtime_folder())
@@ -286,12 +287,3 @@ def _is_child(pid: int) -> bool:
         return psutil.Process(pid).ppid() == os.getpid()
     except psutil.Error:
         return False
-
-
-async def _stays_busy(record: Record) -> bool:
-    """Whether the server works for somebody else; our own last request may still be ending."""
-    for _ in range(_BUSY_LOOKS):
-        if not await in_background(lambda: is_busy(record)):
-            return False
-        await asyncio.sleep(_ASK_AGAIN_SECONDS)
-    return True

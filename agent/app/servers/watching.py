@@ -2,7 +2,6 @@
 not, and where that is not enough the session goes on without the draft.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +16,10 @@ from agent.core.stats import StepStats, total
 from agent.core.watch import Baseline, SpeedWatch
 from agent.resources import config_folder, profiles_folder, runtime_folder, state_folder
 from agent.server.argv_speculation import DFLASH_N_MAX
-from agent.server.probe import is_busy
-from agent.server.record import Endpoint, Record
+from agent.server.probe import stays_busy
+from agent.server.record import Endpoint
 
-_BUSY_LOOKS = 4
-_LOOK_AGAIN_SECONDS = 0.25
+_ENDING_SECONDS = 1.0
 _ENGINE_N_MAX = 3
 """What llama.cpp drafts at once with a plain draft model or layers of the target, unless it is told."""
 _N_MAX_OF_A_REQUEST = "speculative.n_max"
@@ -103,7 +101,10 @@ class SpeedGuard:
             self._serving.with_drafts_of(self._length) if self._length else self._serving.without_draft()
         )
         record = self._serving.record_of(endpoint)
-        if changed is None or record is None or await _stays_busy(record):
+        if changed is None or record is None:
+            return None
+        # Our own last request may still be ending.
+        if await in_background(lambda: stays_busy(record, _ENDING_SECONDS)):
             return None
         from agent.server.stop import stop_server
 
@@ -223,12 +224,3 @@ def _is_plain(serving: Serving, name: str) -> bool:
 
 def _profile_folders() -> list[Path]:
     return [config_folder() / "profiles", profiles_folder()]
-
-
-async def _stays_busy(record: Record) -> bool:
-    """Whether the server works for somebody else; our own last request may still be ending."""
-    for _ in range(_BUSY_LOOKS):
-        if not await in_background(lambda: is_busy(record)):
-            return False
-        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-    return True
