@@ -1,5 +1,6 @@
 """The skills of one session: which there are, what using one gives, and what it is allowed for it."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ class SkillShelf:
 
         Those of a skill that is not trusted are only shown. Raises UsageError.
         """
-        found, trusted = self.look_again()
+        found, trusted = await asyncio.to_thread(self.look_again)
         skill = _named(name, found)
         body = _body_of(skill)
         self._allow(skill, trusted)

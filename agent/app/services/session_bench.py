@@ -8,7 +8,7 @@ import asyncio
 import shlex
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from agent.app.servers.carded import completed_profile
 from agent.app.servers.foreign import template_arguments
 from agent.bench.figures import Row, Spread, rows_by_prompt
 from agent.bench.measure import MeasureOptions
+from agent.bench.prompt import BenchPrompt
 from agent.bench.report import ReportFolder
 from agent.bench.result import BenchResult, ServerReport
 from agent.bench.runner import Runner, RunPlan, Step
@@ -103,7 +104,12 @@ async def bench_in_session(live: LiveSession, options: str) -> BenchRun:
     try:
         engine = await unless_cancelled(live.keeper.ready(), stop)
         text, failed = await _measured(
-            live, engine, request, stop, lambda line: live.emit(ToolOutput(call_id=call_id, text=f"{line}\n"))
+            live,
+            engine,
+            request,
+            prompts,
+            stop,
+            lambda line: live.emit(ToolOutput(call_id=call_id, text=f"{line}\n")),
         )
         outcome = "cancelled" if stop.is_set() else "error" if failed else "ok"
     except InterruptedRunError:
@@ -122,11 +128,12 @@ async def _measured(
     live: LiveSession,
     engine: Engine,
     request: BenchRequest,
+    prompts: Sequence[BenchPrompt],
     stop: asyncio.Event,
     say: Callable[[str], None],
 ) -> tuple[str, bool]:
     """The table, and whether nothing could be measured."""
-    serving, prompts = engine.serving, prompts_of(request)
+    serving = engine.serving
     options = MeasureOptions(
         max_tokens=request.max_tokens,
         model=serving.profile.model or engine.endpoint.model or "local",
