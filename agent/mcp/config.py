@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -171,8 +171,6 @@ def expanded(text: str, environment: Mapping[str, str], where: str) -> str:
 
 def expand_server(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
     """`spec` with all variables replaced. Its fields hold secrets from then on. Raises UsageError."""
-    from dataclasses import replace
-
     where = f"{spec.source}: MCP server {spec.name}"
 
     def fill(text: str) -> str:

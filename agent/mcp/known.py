@@ -64,10 +64,6 @@ class KnownServers:
         with suppress(OSError):
             write_whole(self._path(spec), json.dumps(record))
 
-    def forget(self, spec: ServerSpec) -> None:
-        """Forgets the tools of a server."""
-        self._path(spec).unlink(missing_ok=True)
-
     def _path(self, spec: ServerSpec) -> Path:
         return self.folder / f"{spec.fingerprint}.json"
 

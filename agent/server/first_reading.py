@@ -1,6 +1,5 @@
 """How fast this machine reads a model that it has never served, measured before anybody uses the server."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,9 +21,7 @@ class BatchTooLargeError(Exception):
         self.plan = plan
 
 
-def require_fitting_batch(
-    plan: LaunchPlan, record: Record, measure: Callable[[Record, int], float | None] = reading_rate
-) -> None:
+def require_fitting_batch(plan: LaunchPlan, record: Record) -> None:
     """Has a server that is warm read two batches, and keeps the speed for later starts.
 
     Nothing happens where the profile asks for no fitting, or where the speed is known already.
@@ -36,7 +33,7 @@ def require_fitting_batch(
     profile = plan.profile
     if plan.speeds_file is None or not profile.batch_seconds:
         return
-    rate = measure(record, _BATCHES * profile.batch)
+    rate = reading_rate(record, _BATCHES * profile.batch)
     if rate is None:
         return
     # Without it the next start measures once more, which nobody has to be told.

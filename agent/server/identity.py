@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+_COLLECT_SECONDS = 0.5
 _COLLECT_AGAIN_SECONDS = 0.01
 _STATE_FIELD = 0
 _START_TIME_FIELD = 19
@@ -95,15 +96,12 @@ def collect(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def collect_ended(pid: int, patience: float = 0.5) -> int | None:
-    """As `collect`, for a process that has ended or is about to.
+def collect_ended(pid: int) -> int | None:
+    """As `collect`, for a process that has ended or is about to. Blocks for half a second at the most.
 
     A process counts as ended a moment before the last of its threads has, and cannot be collected until then.
-
-    Args:
-        patience: seconds to wait for it at the most.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _COLLECT_SECONDS
     while True:
         try:
             ended, status = os.waitpid(pid, os.WNOHANG)

@@ -33,10 +33,10 @@ class Offer:
     names: tuple[str, ...] = ()
 
 
-def key_is_accepted(record: Record, timeout: float = 5.0) -> bool | None:
+def key_is_accepted(record: Record) -> bool | None:
     """Whether the server on that port knows our key; None when it does not answer at all."""
     try:
-        status, _ = _get(record, "/v1/models", timeout)
+        status, _ = _get(record, "/v1/models", _PROPS_SECONDS)
     except OSError:
         return None
     return status == 200
@@ -61,10 +61,10 @@ def is_router(props: dict[str, Any] | None) -> bool:
     return props is not None and props.get("role") == "router"
 
 
-def slots_of(record: Record, timeout: float = _BUSY_SECONDS) -> list[dict[str, Any]] | None:
+def slots_of(record: Record) -> list[dict[str, Any]] | None:
     """What `/slots` says; None when the server does not answer in time or keeps it to itself."""
     try:
-        status, slots = _get(record, "/slots", timeout)
+        status, slots = _get(record, "/slots", _BUSY_SECONDS)
     except OSError:
         return None
     if status != 200 or not isinstance(slots, list):
@@ -93,13 +93,13 @@ def _tool_calls(props: dict[str, Any]) -> bool | None:
     return all(said) if said else None
 
 
-def busy_slots(record: Record, timeout: float = _BUSY_SECONDS) -> int | None:
+def busy_slots(record: Record) -> int | None:
     """How many slots are at work; None when the server does not answer in time.
 
     `/slots` is answered between two batches. A server that is healthy but silent here is therefore
     reading a long prompt: callers take None of a healthy server for busy.
     """
-    slots = slots_of(record, timeout)
+    slots = slots_of(record)
     return None if slots is None else sum(1 for slot in slots if slot.get("is_processing"))
 
 

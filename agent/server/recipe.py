@@ -140,13 +140,13 @@ def recipe_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
-def load_recipe(name: str, folder: Path = _FOLDER) -> Recipe:
+def load_recipe(name: str) -> Recipe:
     """The recipe of this name.
 
     Raises:
         UsageError: there is none.
     """
-    path = folder / f"{name}.toml"
+    path = _FOLDER / f"{name}.toml"
     if name != Path(name).name or not path.is_file():
         known = ", ".join(recipe_names())
         raise UsageError(f"there is no recipe {name!r}", f"known are {known} and embedded")

@@ -112,16 +112,9 @@ def states_in(folder: Path) -> list[StoredState]:
     return [state for _, state in sorted(found, key=lambda one: one[0], reverse=True)]
 
 
-def find_state(folder: Path, *, digest: str = "", session: str = "") -> StoredState | None:
-    """The state of a head or of a session."""
-    return next(
-        (
-            state
-            for state in states_in(folder)
-            if (digest and state.digest == digest) or (session and state.session == session)
-        ),
-        None,
-    )
+def find_state(folder: Path, digest: str) -> StoredState | None:
+    """The state of the head or conversation that `digest` identifies."""
+    return next((state for state in states_in(folder) if state.digest == digest), None)
 
 
 def save(record: Record, folder: Path, slot: int, draft: StoredState) -> StoredState | None:

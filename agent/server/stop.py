@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -22,12 +21,7 @@ _SIGNALS = ((signal.SIGTERM, 0.6), (signal.SIGTERM, 0.4), (signal.SIGKILL, 1.0))
 on a client that does not read; the second one ends llama-server at once."""
 
 
-async def stop_server(
-    record: Record,
-    runtime_folder: Path,
-    grace_seconds: float = 5.0,
-    send: Callable[[int, signal.Signals], None] = send_signal,
-) -> StopOutcome:
+async def stop_server(record: Record, runtime_folder: Path, grace_seconds: float = 5.0) -> StopOutcome:
     """Stops a server of ours: asks it to end, asks again, and ends it after `grace_seconds`.
 
     A process that only happens to have the recorded number is left alone, and the record is forgotten.
@@ -46,7 +40,7 @@ async def stop_server(
     # Who uses the server sees by this that it did not crash.
     records.write_record(replace(record, state="stopping"), runtime_folder)
     for number, share in _SIGNALS:
-        send(record.pid, number)
+        send_signal(record.pid, number)
         if await _ended_within(record, grace_seconds * share):
             records.remove_record(record, runtime_folder)
             return "stopped"

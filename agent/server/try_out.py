@@ -33,6 +33,8 @@ _CRASHED = "crashed"
 _CRASHES = ("SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT")
 _TOKENS = 4
 _POLL_SECONDS = 0.1
+_READY_SECONDS = 120.0
+"""The first use of a GPU can be slow."""
 _REQUEST_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 
@@ -50,14 +52,12 @@ def try_out(
     environment: Mapping[str, str],
     *,
     gpu: bool,
-    ready_seconds: float = 120.0,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Trial:
     """Asks for `--version` and `--help`, then starts it once and requests a few tokens.
 
     Args:
         gpu: put the model on the graphics processor, so that its code is used too.
-        ready_seconds: how long it may take to be ready; the first use of a GPU can be slow.
 
     Raises:
         ServerError: it cannot be run, is no llama-server, or does not answer.
@@ -86,7 +86,7 @@ def try_out(
                 start_new_session=True,
             )
             try:
-                _wait_until_ready(child, port, folder / "log", time.monotonic() + ready_seconds, cancelled)
+                _wait_until_ready(child, port, folder / "log", time.monotonic() + _READY_SECONDS, cancelled)
                 tokens = _request(child, port, folder / "log")
             finally:
                 end_with_children(child, _STOP_SECONDS)

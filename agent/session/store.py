@@ -142,7 +142,6 @@ class SessionStore:
         *,
         secrets: Iterable[str] = (),
         report: Callable[[str], None] | None = None,
-        machine: Machine = Machine(),
     ) -> "SessionStore":
         """Goes on with a session that has ended, however it ended.
 
@@ -150,7 +149,7 @@ class SessionStore:
             UsageError: another process is recording it, or it cannot be opened.
         """
         try:
-            return cls(folder, secrets, report, machine.write, exclusive=False)
+            return cls(folder, secrets, report, os.write, exclusive=False)
         except BlockingIOError as error:
             raise _open_elsewhere(folder) from error
         except OSError as error:

@@ -67,7 +67,7 @@ def saved(record: Record, folder: Path, name: str = "head-1", session: str = "")
 def test_a_saved_state_is_found_and_read_back(record: Record, folder: Path, world: SlotWorld):
     stored = saved(record, folder)
     world.prompts[0] = "something else"
-    assert slot_states.find_state(folder, digest="digest of head-1") == stored
+    assert slot_states.find_state(folder, "digest of head-1") == stored
     assert slot_states.restore(record, folder, stored, 0)
     assert world.prompts[0] == PROMPT
 

@@ -12,11 +12,10 @@ from typing import Any
 from agent.app.batch.output import exit_code_of, hints, write_result
 from agent.app.batch.plan import plan_batch
 from agent.app.batch.record import BatchRecord, load_batch
-from agent.app.batch.runner import BatchRunner, Serve
+from agent.app.batch.runner import BatchRunner
 from agent.app.interruption import ended_by_signals
 from agent.app.run.output import error_record
 from agent.app.run.request import RunRequest
-from agent.app.servers.serving import choose
 from agent.core.errors import AgentError, ExitCode, UsageError
 from agent.headless.text import printable
 from agent.server.locks import released_at_end
@@ -28,7 +27,6 @@ def run_batch(
     *,
     jobs: int | None,
     resume: str | None,
-    serve: Serve = choose,
 ) -> int:
     """Runs a batch; returns the exit code, see `exit_code_of`.
 
@@ -42,7 +40,7 @@ def run_batch(
     """
     try:
         _check(request, sources, jobs, resume)
-        return asyncio.run(_run(request, sources, jobs, resume, serve))
+        return asyncio.run(_run(request, sources, jobs, resume))
     except AgentError as error:
         if request.output != "text":
             print(json.dumps(error_record(error)))
@@ -63,9 +61,7 @@ def _check(request: RunRequest, sources: Sequence[str], jobs: int | None, resume
         raise UsageError("no task was given", "agent run a.md b.md --jobs 2")
 
 
-async def _run(
-    request: RunRequest, sources: Sequence[str], jobs: int | None, resume: str | None, serve: Serve
-) -> int:
+async def _run(request: RunRequest, sources: Sequence[str], jobs: int | None, resume: str | None) -> int:
     gc.enable()
     cancel = asyncio.Event()
     with ended_by_signals(cancel):
@@ -76,7 +72,7 @@ async def _run(
         with released_at_end(record.lock()):
             if resume is not None:
                 record = _going_on(record.id, jobs)
-            return await _run_locked(request, record, notes, cancel, serve)
+            return await _run_locked(request, record, notes, cancel)
 
 
 def _going_on(batch_id: str, jobs: int | None) -> BatchRecord:
@@ -89,11 +85,10 @@ def _going_on(batch_id: str, jobs: int | None) -> BatchRecord:
 
 
 async def _run_locked(
-    request: RunRequest, record: BatchRecord, notes: Sequence[str], cancel: asyncio.Event, serve: Serve
+    request: RunRequest, record: BatchRecord, notes: Sequence[str], cancel: asyncio.Event
 ) -> int:
     runner = BatchRunner(
         record=record,
-        serve=serve,
         form=request.output,
         say=_say,
         hand_on=_Lines(cancel).write if request.output == "jsonl" else None,

@@ -14,7 +14,7 @@ from agent.app.run.headless import execute, task_with_settings
 from agent.app.run.job import Job
 from agent.app.run.output import RunOutput, error_record
 from agent.app.run.request import OutputForm, RunRequest
-from agent.app.servers.serving import Serving
+from agent.app.servers.serving import choose
 from agent.config.load import LoadedSettings
 from agent.core.cancel import InterruptedRunError, unless_cancelled
 from agent.core.errors import PLEASE_REPORT, AgentError, ExitCode, unexpected
@@ -32,8 +32,6 @@ from agent.repo.worktrees import (
 )
 from agent.resources import ensure_private_folder
 
-Serve = Callable[[LoadedSettings], Serving]
-
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
@@ -50,7 +48,6 @@ class BatchRunner:
     """Use `run`, once. `say` shows a line to people, `hand_on` takes the events of all tasks in `jsonl`."""
 
     record: BatchRecord
-    serve: Serve
     form: OutputForm
     say: Callable[[str], None]
     hand_on: Callable[[dict[str, Any]], None] | None
@@ -87,7 +84,7 @@ class BatchRunner:
     async def _run_group(self, group: list[_Prepared]) -> None:
         loaded = group[0].loaded
         try:
-            serving = self.serve(loaded)
+            serving = choose(loaded)
             endpoint = await unless_cancelled(serving.endpoint(self._server_state), self.cancel)
         except InterruptedRunError:
             return
@@ -140,7 +137,7 @@ class BatchRunner:
         # The server is the batch's: no task stops it when it is done.
         kept = loaded.settings.server.model_copy(update={"reuse": True})
         settings = loaded.settings.model_copy(update={"server": kept})
-        serving = self.serve(replace(loaded, settings=settings))
+        serving = choose(replace(loaded, settings=settings))
         progress = cast("Any", NamedLines(one.entry.name, sys.stderr))
         form: OutputForm = "jsonl" if self.form == "jsonl" else "json"
         return Job(

@@ -17,8 +17,6 @@ from agent.resources import state_folder
 from agent.server.probe import is_busy
 from agent.server.record import Endpoint
 
-Serve = Callable[[LoadedSettings], Serving]
-
 
 def visit(
     outside: Outside,
@@ -27,7 +25,6 @@ def visit(
     profile: str = "",
     live: bool = False,
     progress: Callable[[str], None] = lambda text: None,
-    serve: Serve = choose,
 ) -> None:
     """Tells every finding as it comes. Blocks for a few seconds, with a server for up to a minute.
 
@@ -41,7 +38,7 @@ def visit(
         say(finding)
     if patient.loaded is None or patient.profile is None:
         return
-    asyncio.run(_ask_server(patient, patient.loaded, say, live, progress, serve))
+    asyncio.run(_ask_server(patient, patient.loaded, say, live, progress))
 
 
 async def _ask_server(
@@ -50,10 +47,9 @@ async def _ask_server(
     say: Callable[[Finding], None],
     live: bool,
     progress: Callable[[str], None],
-    serve: Serve,
 ) -> None:
     try:
-        serving = serve(loaded)
+        serving = choose(loaded)
         endpoint = await _endpoint(serving, say, live, progress)
         if endpoint is None:
             return

@@ -123,7 +123,6 @@ def run_tune(
     tell: Callable[[str, str], None],
     say: Callable[[str], None],
     offer: Callable[[str], bool] = lambda question: False,
-    serve: Callable[[LoadedSettings], Serving] = choose,
 ) -> int:
     """Searches, shows what is found, and writes the winner; returns the exit code.
 
@@ -131,13 +130,12 @@ def run_tune(
         tell: is told what is being done, for a line of progress, and its essence.
         say: prints a line for the person.
         offer: asks whether what was found before an interruption shall be written.
-        serve: chooses the server of a profile.
 
     Raises:
         UsageError: a wrong profile, name or combination, before anything is started.
         AgentError: the base cannot be measured, or nothing can be written.
     """
-    job = _job(request, serve(_settings(request)), tell)
+    job = _job(request, choose(_settings(request)), tell)
     _show_rows(job.search, say)
     is_interrupted = False
     try:

@@ -160,7 +160,7 @@ class EarlyReading:
 
     def _restored(self, record: Record, note: HeadNote) -> bool:
         folder = folder_of(states_folder(), note.fingerprint)
-        state = find_state(folder, digest=note.digest)
+        state = find_state(folder, note.digest)
         if state is None:
             return False
         slot = slot_to_fill(record)

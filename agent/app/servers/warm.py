@@ -143,7 +143,7 @@ class Warmth:
         known = read_note(path) if path else None
         if known is not None and known.digest != digest:
             known = None
-        state = find_state(self._folder, digest=digest)
+        state = find_state(self._folder, digest)
         prompt, read = known.prompt if known else "", outcome.read
         if not outcome.is_there and not (known and known.life == life):
             slots = look_at_slots(record)
@@ -218,7 +218,7 @@ class Warmth:
         return await in_background(lambda: self._bring_back(record, digest))
 
     def _bring_back(self, record: Record, digest: str) -> bool:
-        state = find_state(self._folder, digest=digest)
+        state = find_state(self._folder, digest)
         slots = look_at_slots(record) if state is not None else None
         if state is None or slots is None:
             return False

@@ -9,7 +9,7 @@
 | `undo`, `redo` | | a `Stepped`: one turn of this session back, or forward again |
 | `rewind_points` | | a list of `RewindPoint`: turns that can be gone back to |
 | `rewind` | `to_turn`, `what` = chat, files or both (default) | a `RewindResult`; `history` is another then |
-| `shell` | `command`, `context` (default true) | a `ShellRun`; events show it meanwhile |
+| `shell` | `command`, `context` (default true) | a `LoneCommand`; events show it meanwhile |
 | `profile` | | a list of profile names |
 | `profile` | `name` | a `ProfileSwitch`: what going over would cost; nothing is changed |
 | `profile` | `name`, `apply` = true | the same, after going over |
@@ -42,9 +42,10 @@ from agent.app.services.accounts import ContextReport, account_for
 from agent.app.services.aside import Aside, ask_aside
 from agent.app.services.compacting import Compaction, compact
 from agent.app.services.extensions import ExtensionServices
+from agent.app.services.lone_command import LoneCommand
 from agent.app.services.mcp import McpServices
 from agent.app.services.permissions import PermissionServices
-from agent.app.services.person_shell import ShellRun, print_for_skill, run_for_person
+from agent.app.services.person_shell import print_for_skill, run_for_person
 from agent.app.services.pictures import PictureServices
 from agent.app.services.profile_rows import ProfileRow, profile_rows
 from agent.app.services.rewinding import RewindPoint, RewindResult, rewind, rewind_points
@@ -174,7 +175,7 @@ class SessionServices:
         async with self._live.changing:
             return await rewind(self._live, arguments.get("to_turn"), arguments.get("what", "both"))
 
-    async def _shell(self, arguments: Mapping[str, Any]) -> ShellRun:
+    async def _shell(self, arguments: Mapping[str, Any]) -> LoneCommand:
         command = _text(arguments, "command")
         return await run_for_person(self._live, command, in_context=bool(arguments.get("context", True)))
 

@@ -2,27 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agent.app.chat.live import LiveSession
 from agent.app.services.lone_command import LoneCommand, run_alone
 from agent.core.confinement import Unconfined
-from agent.core.events import ToolOutcome, UserMessageAdded
+from agent.core.events import UserMessageAdded
 from agent.core.executor import Gate, GateDecision
 from agent.core.messages import UserMessage
 from agent.core.outside_text import fenced
 from agent.core.tool import Tool, ToolContext
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellRun:
-    """How a command ended; `text` is its output with the exit code. `call_id` is that of its events."""
-
-    call_id: str
-    outcome: ToolOutcome
-    text: str
-    in_context: bool
 
 
 class _OwnerGate:
@@ -32,7 +22,7 @@ class _OwnerGate:
         return GateDecision(True, "typed by the user")
 
 
-async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -> ShellRun:
+async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -> LoneCommand:
     """Runs a command that the person typed. `cancel` of the session ends it.
 
     Its output reaches the model with the next request if `in_context`.
@@ -42,7 +32,7 @@ async def run_for_person(live: LiveSession, command: str, *, in_context: bool) -
     live.glance.refresh()
     if in_context:
         _tell(live, f"I ran `{command}` myself:\n{fenced(ran.text)}")
-    return ShellRun(call_id=ran.call_id, outcome=ran.outcome, text=ran.text, in_context=in_context)
+    return ran
 
 
 async def print_for_skill(live: LiveSession, command: str) -> str | None:
