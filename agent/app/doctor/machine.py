@@ -111,19 +111,24 @@ def _colours(environment: Mapping[str, str]) -> str:
 
 
 def folders(patient: Patient) -> Iterator[Finding]:
-    """Whether the person's folders can be written, and the private ones are private."""
+    """Whether the person's folders can be written, and the one with conversations and keys is private."""
     environment = patient.environment
-    private = {"state": state_folder(environment), "config": config_folder(environment)}
-    others = {"data": data_folder(environment), "cache": cache_folder(environment)}
+    all_of_them = {
+        "state": state_folder(environment),
+        "config": config_folder(environment),
+        "data": data_folder(environment),
+        "cache": cache_folder(environment),
+    }
     wrong = False
-    for name, folder in {**private, **others}.items():
+    for name, folder in all_of_them.items():
         for finding in _folder(name, folder, private=name == "state"):
             wrong = True
             yield finding
     if not wrong:
         yield ok(
             "folders",
-            f"state in {private['state']}, settings in {private['config']}, data in {others['data']}",
+            f"state in {all_of_them['state']}, settings in {all_of_them['config']}, "
+            f"data in {all_of_them['data']}",
         )
 
 
