@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import secrets as random_source
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ SessionKind = Literal["run", "chat", "undo"]
 
 _ID_TIME = "%Y%m%d-%H%M%S"
 _SHORTEST_SECRET = 6
+_LOOKS_IN_THE_WAY = 10
+_LOOK_SECONDS = 0.005
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 
 
@@ -74,6 +77,7 @@ class SessionStore:
         write: Write,
         *,
         exclusive: bool = True,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         self.folder = folder
         self.id = folder.name
@@ -84,7 +88,7 @@ class SessionStore:
         self._lines = LineAppender(self.path, exclusive=exclusive, write=write)
         # Tells undo and the pruning of other processes that this session is alive; ends with the process.
         try:
-            fcntl.flock(self._lines.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(self._lines.descriptor, pause)
         except OSError:
             self._lines.close()
             raise
@@ -279,6 +283,16 @@ def is_active(session_folder: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _take(descriptor: int, pause: Callable[[float], object]) -> None:
+    """Holds a session. Who only looks whether somebody does, see `is_active`, is in the way for a moment."""
+    for _ in range(_LOOKS_IN_THE_WAY):
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pause(_LOOK_SECONDS)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _make_folder(parent: Path, now: datetime) -> tuple[datetime, Path]:

@@ -1,6 +1,8 @@
 """Creating, writing and finding session records."""
 
 import errno
+import fcntl
+import os
 import stat
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from agent.session.catalogue import (
     summarise,
 )
 from agent.session.store import (
+    EVENTS_NAME,
     Machine,
     SessionStore,
     is_active,
@@ -246,3 +249,16 @@ def test_pruning_leaves_what_is_not_a_session(tmp_path: Path) -> None:
     assert stranger.is_dir()
     with pytest.raises(UsageError, match="is not a session"):
         remove_session(stranger)
+
+
+def test_a_look_of_another_program_does_not_count_as_one_that_has_the_session_open(tmp_path: Path):
+    """Lists of sessions take a shared lock for a moment, to see whether a session is alive."""
+    with SessionStore.create(tmp_path / "state", tmp_path) as first:
+        folder = first.folder
+    with (folder / EVENTS_NAME).open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        store = SessionStore(
+            folder, (), None, os.write, exclusive=False, pause=lambda _: fcntl.flock(looking, fcntl.LOCK_UN)
+        )
+    assert is_active(folder)
+    store.close()
