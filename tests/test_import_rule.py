@@ -45,6 +45,7 @@ ALSO = {
     "agent.cli.server_view": ("agent.server",),
     "agent.cli.model": ("agent.server",),
     "agent.cli.profile": ("agent.server",),
+    "agent.cli.config": ("agent.server",),
     "agent.cli.mcp": ("agent.mcp",),
     "agent.cli.session": ("agent.session",),
     "agent.cli.session_list": ("agent.session",),

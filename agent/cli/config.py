@@ -75,6 +75,8 @@ def run_set(arguments: argparse.Namespace) -> int:
 
     path, value = set_user_value(arguments.key, arguments.value, os.environ)
     print(f"{arguments.key} = {show_value(value)} in {path}", file=sys.stderr)
+    if arguments.key == "profile":
+        _warn_of_no_profile(str(value))
     _say_what_is_still_wrong()
     return 0
 
@@ -87,6 +89,18 @@ def run_unset(arguments: argparse.Namespace) -> int:
     print(f"{arguments.key} is {'no longer' if was_set else 'not'} set in {path}", file=sys.stderr)
     _say_what_is_still_wrong()
     return 0
+
+
+def _warn_of_no_profile(name: str) -> None:
+    """It may be made later, so it is no mistake yet; a slip would come up only at the next start."""
+    from agent.core.errors import UsageError
+    from agent.resources import config_folder, profiles_folder
+    from agent.server.profile_files import find_profile
+
+    try:
+        find_profile(name, [config_folder() / "profiles", profiles_folder()])
+    except UsageError as error:
+        print(f"warning: {error}", file=sys.stderr)
 
 
 def _say_what_is_still_wrong() -> None:

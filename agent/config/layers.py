@@ -237,7 +237,8 @@ def _file_position(path: Path, text: str, key: str) -> str:
 def _validate(table: dict[str, Any], where: Callable[[str], str], hint: str) -> None:
     found = _mistakes(table, where)
     if found:
-        raise UsageError(found[0].text, f"{_what_it_is(found[0].key)}{hint}")
+        text = found[0].text
+        raise UsageError(text, f"{_what_it_is(found[0].key)}{'' if hint in text else hint}")
 
 
 def _mistakes(table: dict[str, Any], where: Callable[[str], str]) -> list[Mistake]:

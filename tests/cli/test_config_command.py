@@ -193,6 +193,23 @@ def test_what_is_still_wrong_is_said_after_a_change(
     assert "still wrong" not in capsys.readouterr().err
 
 
+def test_an_unknown_setting_is_told_once_where_all_settings_are(project: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        agent("config", "set", "nonsense.key", "3")
+    assert str(refused.value).count("lists all settings") == 1
+
+
+def test_a_profile_that_does_not_exist_is_set_with_a_warning(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agent("config", "set", "profile", "embeded") == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[1] == "warning: unknown profile 'embeded'"
+    assert "did you mean embedded" in said[2]
+    assert agent("config", "set", "profile", "embedded") == 0
+    assert "warning" not in capsys.readouterr().err
+
+
 def test_show_warns_of_variables_that_count_for_nothing(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
