@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.outside_text import fenced, tidy
-from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.mcp.text import one_line
 
 LARGEST_CHARACTERS = 400_000
@@ -37,8 +37,7 @@ def kept_in(folder: Path) -> Keep:
         if len(kept) >= MOST_KEPT:
             return ""
         try:
-            make_private_folder(folder)
-            path.write_bytes(content)
+            write_whole(path, content)
         except OSError:
             return ""
         kept.add(path)

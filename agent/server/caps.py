@@ -11,12 +11,13 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agent.core.errors import UsageError
-from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.server.help_text import options_in
 from agent.server.profile import DialectName
 
@@ -250,13 +251,9 @@ def _recall(note: Path) -> dict[str, Any] | None:
 
 
 def _remember(note: Path, what: dict[str, Any]) -> None:
-    try:
-        make_private_folder(note.parent)
-        temporary = note.with_name(f".{note.name}.{os.getpid()}")
-        temporary.write_text(json.dumps({"version": _CACHE_VERSION, **what}), "utf-8")
-        temporary.replace(note)
-    except OSError:
-        return  # only means that the binary is asked again the next time
+    # Without it the binary is only asked again the next time.
+    with suppress(OSError):
+        write_whole(note, json.dumps({"version": _CACHE_VERSION, **what}))
 
 
 def _as_table(capabilities: Capabilities) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from agent.core.errors import AgentError, UsageError
 from agent.core.private_folder import make_private_folder
+from agent.core.whole_file import write_whole
 from agent.session.states import ABSENT, ContentStore, FileState, state_from, state_record
 
 FOLDER_NAME = "held"
@@ -141,9 +142,7 @@ class HeldFiles:
             "has_index": has_index,
             "inner": list(inner),
         }
-        temporary = self.folder / f".{NOTE_NAME}"
-        temporary.write_text(json.dumps(note), encoding="ascii")
-        temporary.replace(self.folder / NOTE_NAME)
+        write_whole(self.folder / NOTE_NAME, json.dumps(note))
 
     def remove_note(self) -> None:
         (self.folder / NOTE_NAME).unlink(missing_ok=True)
