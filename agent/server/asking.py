@@ -40,13 +40,19 @@ def ask(
             status, raw = response.status, response.read(_MOST_BYTES)
         finally:
             connection.close()
+    except UnicodeError as error:  # an empty or overlong part between two dots
+        raise _no_answer(base_url, f"{parts.hostname} is no name of a host") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ServerError(
-            f"no server answers at {base_url}: {reason}",
-            "check that it runs, and server.url or the profile's url",
-        ) from error
+        raise _no_answer(base_url, reason) from error
     try:
         return status, json.loads(raw)
     except (ValueError, RecursionError):
         return status, None
+
+
+def _no_answer(base_url: str, reason: str) -> ServerError:
+    return ServerError(
+        f"no server answers at {base_url}: {reason}",
+        "check that it runs, and server.url or the profile's url",
+    )

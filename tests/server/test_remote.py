@@ -102,3 +102,9 @@ def test_chat_template_tells_whether_the_model_can_call_tools(caps: object, able
 def test_address_where_nobody_answers_is_named():
     with pytest.raises(ServerError, match=r"no server answers at http://127\.0\.0\.1:1: "):
         describe("http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("host", ["two..dots", f"{'a' * 64}.example"])
+def test_address_that_no_server_can_have_is_named(host: str):
+    with pytest.raises(ServerError, match=f"no server answers at http://{host}:80: .*no name of a host"):
+        describe(f"http://{host}:80")
