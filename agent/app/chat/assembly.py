@@ -13,7 +13,7 @@ from agent.app.chat.keeper import EngineKeeper
 from agent.app.chat.live import LiveSession, Relay
 from agent.app.chat.outbox import Outbox
 from agent.app.chat.record import SessionRecord, open_record
-from agent.app.chat.sizes import size_in
+from agent.app.chat.sizes import sizes_in
 from agent.app.chat.turn_log import TurnLog
 from agent.app.extras.extensions import Extensions, load_extensions, tool_rules
 from agent.app.files.authorship import Authorship
@@ -167,7 +167,9 @@ def _earlier_work(record: SessionRecord, profile: str) -> tuple[TurnLog, WorkLog
         turns.observe(event)
         log.observe(event)
     conversation = record.conversation
-    conversation.tokens, conversation.measured = size_in(record.old)
+    sizes = sizes_in(record.old)
+    conversation.tokens, conversation.measured = sizes.tokens, sizes.measured
+    conversation.requested = sizes.requested
     return turns, log
 
 

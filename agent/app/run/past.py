@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from agent.app.chat.record import Record, RecordedConversation
+from agent.app.chat.sizes import sizes_in
 from agent.app.turns.prompt_head import (
     CHANGED_TEXT,
     PromptHead,
@@ -30,6 +31,7 @@ class Past:
 
     `log` has what was done, `head` what their prompt began with, None if nobody noted it. `branch` is the
     one that was worked on, empty if nobody noted it, `began` when the last turn did, in seconds since 1970.
+    `requested` is how many of the recorded messages the last request held.
     """
 
     goes_on: bool = False
@@ -41,6 +43,7 @@ class Past:
     head: PromptHead | None = None
     branch: str = ""
     began: float = 0.0
+    requested: int = 0
 
     def news(self, workspace: Path, today: date) -> str:
         """What the model has to know of the time since. Waits for git, so call it in a thread."""
@@ -66,7 +69,11 @@ class Past:
             write(history_record(messages, "a run begins", self.marks))
         if head != self.head:
             write(head_record(head))
-        begun = RecordedConversation(messages=messages, write=write, marks=dict(self.marks))
+        asked = self.recorded[: self.requested]
+        requested = len(asked) if asked == tuple(messages[: len(asked)]) else 0
+        begun = RecordedConversation(
+            messages=messages, write=write, marks=dict(self.marks), requested=requested
+        )
         return begun, self._why_broken(system, head)
 
     def _why_broken(self, system: SystemMessage, head: PromptHead) -> str:
@@ -93,6 +100,7 @@ def past_of(old: tuple[Record, ...]) -> Past:
         head=head_in(old),
         branch=branch_in(old),
         began=_began(old),
+        requested=sizes_in(old).requested,
     )
 
 

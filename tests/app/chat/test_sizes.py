@@ -1,15 +1,15 @@
 """A session that goes on knows how large its conversation is, whatever its last turn came to."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.app.chat.sizes import size_in
-from agent.core.events import CompactionFinished, StepFinished, to_record
+from agent.app.chat.sizes import sizes_in
+from agent.core.events import CompactionFinished, StepFinished, StepStarted, to_record
 from agent.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from agent.core.stats import StepStats
 from agent.session.transcript import history_record, message_record
-from tests.app.talk import talking
+from tests.app.talk import extends, messages_of, talking
 from tests.conftest import StartServer
 
 BEGUN: tuple[Message, ...] = (SystemMessage("Be brief."), UserMessage("Look."))
@@ -23,6 +23,11 @@ def written(*messages: Message) -> list[Mapping[str, Any]]:
 def step(prompt: int, decoded: int, *, counted: bool = True) -> Mapping[str, Any]:
     stats = StepStats(prompt_tokens=prompt, decoded_tokens=decoded, counted=counted)
     return to_record(StepFinished(step=1, stop_reason="stop", stats=stats))
+
+
+def size_of(records: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    sizes = sizes_in(records)
+    return sizes.tokens, sizes.measured
 
 
 async def test_an_interrupted_reply_does_not_make_a_long_conversation_look_short_when_it_goes_on(
@@ -45,19 +50,19 @@ async def test_an_interrupted_reply_does_not_make_a_long_conversation_look_short
 
 def test_results_that_came_after_the_last_count_are_not_among_it():
     records = [*written(*BEGUN), step(100, 20), *written(*LOOKED)]
-    assert size_in(records) == (120, 3)
+    assert size_of(records) == (120, 3)
 
 
 def test_a_step_that_nobody_counted_leaves_the_count_before_it():
     records = [*written(*BEGUN), step(100, 20), *written(*LOOKED), step(0, 5, counted=False)]
-    assert size_in([*records, *written(AssistantMessage("(interrupted)"))]) == (120, 3)
-    assert size_in([*written(*BEGUN), step(0, 5, counted=False)]) == (0, 0)
+    assert size_of([*records, *written(AssistantMessage("(interrupted)"))]) == (120, 3)
+    assert size_of([*written(*BEGUN), step(0, 5, counted=False)]) == (0, 0)
 
 
 def test_after_a_summary_its_own_size_counts():
     summed_up = (*BEGUN, UserMessage("(summed up)"))
     records = [*written(*BEGUN), step(100, 20), *written(*LOOKED), history_record(summed_up, "compaction")]
-    assert size_in([*records, to_record(CompactionFinished(before=9_000, after=70))]) == (70, 3)
+    assert size_of([*records, to_record(CompactionFinished(before=9_000, after=70))]) == (70, 3)
 
 
 def test_counts_of_messages_that_were_replaced_or_taken_back_hold_no_more():
@@ -69,6 +74,31 @@ def test_counts_of_messages_that_were_replaced_or_taken_back_hold_no_more():
         step(130, 9),
         *written(second[1]),
     ]
-    assert size_in(records) == (139, 5)
-    assert size_in([*records, history_record([*BEGUN, LOOKED[0]], "went back")]) == (120, 3)
-    assert size_in([*records, history_record([UserMessage("new")], "another beginning")]) == (0, 0)
+    assert size_of(records) == (139, 5)
+    assert size_of([*records, history_record([*BEGUN, LOOKED[0]], "went back")]) == (120, 3)
+    assert size_of([*records, history_record([UserMessage("new")], "another beginning")]) == (0, 0)
+
+
+async def test_a_request_that_was_never_answered_is_said_to_be_left_behind_when_a_session_goes_on(
+    scripted_server: StartServer, work: Path
+):
+    server = scripted_server("Hello.", "", "", "", "Here I am.")
+    async with talking(work, server) as talk:
+        await talk.turn("Hello")
+        assert (await talk.turn("Say something")).reason == "gave_up"
+    async with talking(work, server, resume="last") as talk:
+        await talk.turn("And now?")
+        assert [one.cause for one in talk.of("prefix_broken")] == [
+            "the last request has no reply in the conversation"
+        ]
+    requests = messages_of(server)
+    assert not extends(requests[3], requests[4])
+
+
+def test_what_the_last_request_held_is_known_until_the_conversation_is_another_one():
+    begun = [*written(*BEGUN), to_record(StepStarted(step=1))]
+    assert sizes_in(begun).requested == 2
+    assert sizes_in([*begun, step(100, 20), *written(*LOOKED)]).requested == 2
+    assert sizes_in([*begun, history_record(BEGUN[:1], "went back")]).requested == 0
+    refused = to_record(StepFinished(step=1, stop_reason="overflow", stats=StepStats()))
+    assert sizes_in([*begun, refused]).requested == 0
