@@ -42,7 +42,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "task",
         nargs="*",
         metavar="TASK",
-        help="a Markdown file, or - for standard input; several are a batch",
+        help="a Markdown file, or - for standard input, which goes along with -p; several are a batch",
     )
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the task itself, instead of a file")
     parser.add_argument(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from agent.app.run.given_input import UNREAD, is_left_unread, with_standard_input
 from agent.core.errors import UsageError
 from agent.headless.task import MAX_TASK_BYTES, Task, parse_task, read_task_file
 
@@ -15,9 +16,10 @@ OutputForm = Literal["text", "json", "jsonl"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """`task` is a file or `-`; `None` and `()` mean that a flag was not given. Seconds for times.
+    """`None` and `()` mean that a flag was not given. Seconds for times.
 
-    `resume` is an earlier session that goes on, `last` the newest; with `fork` a copy of it does.
+    `task` is a file, or `-` for standard input, which beside a `prompt` goes along with that. `resume` is
+    an earlier session that goes on, `last` the newest; with `fork` a copy of it does.
     """
 
     task: str | None
@@ -88,9 +90,7 @@ def resolve_task(request: RunRequest) -> Task:
 
 def _read(request: RunRequest) -> Task:
     if request.prompt is not None:
-        if request.task is not None:
-            raise UsageError("both a task file and -p were given", "use one of them")
-        return parse_task(request.prompt.encode("utf-8", "surrogateescape"), "the text of -p")
+        return _read_words(request.prompt, request.task)
     if request.task is None:
         raise UsageError("no task was given", "agent run task.md, agent run -p 'what to do', or - for stdin")
     if request.task == "-":
@@ -100,3 +100,15 @@ def _read(request: RunRequest) -> Task:
             print("Type the task, then Ctrl-D on a line of its own.", file=sys.stderr)
         return parse_task(sys.stdin.buffer.read(MAX_TASK_BYTES + 1), "standard input")
     return read_task_file(Path(request.task))
+
+
+def _read_words(prompt: str, beside: str | None) -> Task:
+    """The text of -p, with standard input below it where `beside` is `-`."""
+    if beside not in (None, "-"):
+        raise UsageError("both a task file and -p were given", "use one of them")
+    task = parse_task(prompt.encode("utf-8", "surrogateescape"), "the text of -p")
+    if beside == "-":
+        return replace(task, text=with_standard_input(task.text))
+    if is_left_unread():
+        print(UNREAD, file=sys.stderr)
+    return task
