@@ -49,6 +49,11 @@ def runtime_folder(environment: Mapping[str, str] | None = None) -> Path:
     return state_folder(environment) / "run"
 
 
+def places_of_profiles(environment: Mapping[str, str] | None = None) -> list[Path]:
+    """Where profiles are looked up: the person's own come before those of the same name that ship."""
+    return [config_folder(environment) / "profiles", profiles_folder()]
+
+
 def servers_folder(environment: Mapping[str, str] | None = None) -> Path:
     """Holds the llama-server versions that were installed here: `servers` in the data folder."""
     return data_folder(environment) / "servers"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agent.app.doctor.finding import Finding, Patient, ok, warning
-from agent.app.setup.look import profile_folders
+from agent.resources import places_of_profiles
 from agent.server.cards import AUTO, DEFAULT, NONE, Card, card_for, find_card, identity_of
 from agent.server.profile import Profile
 
@@ -15,7 +15,7 @@ def card(patient: Patient) -> Iterator[Finding]:
         return
     names, architecture = identity_of(profile.target.path_in(loaded.settings.models.folder))
     known = (profile.target.file, *names)
-    fitting = card_for(known, architecture, profile_folders(patient.environment))
+    fitting = card_for(known, architecture, places_of_profiles(patient.environment))
     yield from judged_card(profile, fitting, architecture or profile.target.file, patient)
 
 
@@ -23,7 +23,7 @@ def served_card(patient: Patient, profile: Profile, names: Sequence[str]) -> lis
     """The card by what a server that runs elsewhere calls its model; nothing where it has no name for it."""
     if not names:
         return []
-    fitting = card_for(names, "", profile_folders(patient.environment))
+    fitting = card_for(names, "", places_of_profiles(patient.environment))
     return list(judged_card(profile, fitting, names[-1], patient))
 
 
@@ -44,7 +44,7 @@ def judged_card(profile: Profile, fitting: Card | None, model: str, patient: Pat
             return
         yield ok("card", f"{model}: {title}, card {fitting.name}")
         return
-    own = find_card(profile.card, profile_folders(patient.environment))
+    own = find_card(profile.card, places_of_profiles(patient.environment))
     if fitting is None or fitting.name in (own.name, DEFAULT):
         yield ok("card", f"{own.title}, card {own.name}")
         return

@@ -5,10 +5,9 @@ from contextlib import suppress
 
 from agent.app.doctor import carded, confined, machine, serving
 from agent.app.doctor.finding import Check, Finding, Outside, Patient, examined
-from agent.app.setup.look import profile_folders
 from agent.config.load import LoadedSettings, load_settings, models_folder_without_files
 from agent.core.errors import AgentError
-from agent.resources import runtime_folder
+from agent.resources import places_of_profiles, runtime_folder
 from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
 from agent.server.record import list_records
@@ -74,6 +73,6 @@ def _profile(loaded: LoadedSettings, outside: Outside) -> Profile | None:
     if url and loaded.origins["profile"].layer == "default":
         return Profile(name="remote", engine="remote", url=url)
     with suppress(AgentError):
-        profile = load_profile(loaded.settings.profile, profile_folders(outside.environment))
+        profile = load_profile(loaded.settings.profile, places_of_profiles(outside.environment))
         return profile.model_copy(update={"engine": "remote", "url": url}) if url else profile
     return None

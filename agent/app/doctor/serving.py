@@ -7,12 +7,11 @@ from pathlib import Path
 
 from agent.app.doctor.finding import Finding, Patient, of_error, ok, problem, warning
 from agent.app.servers.serving import LOADED_ON_DEMAND
-from agent.app.setup.look import profile_folders
 from agent.bench.baseline import FILE_NAME, baseline_for
 from agent.config.layers import unknown_variables
 from agent.config.load import load_settings
 from agent.core.errors import AgentError
-from agent.resources import runtime_folder, servers_folder, state_folder
+from agent.resources import places_of_profiles, runtime_folder, servers_folder, state_folder
 from agent.server.binaries import find_binary, installed
 from agent.server.caps import Capabilities, read_capabilities
 from agent.server.compat import DFLASH_LAYOUTS, check_files
@@ -52,7 +51,7 @@ def settings(patient: Patient) -> Iterator[Finding]:
 
 def profile(patient: Patient) -> Iterator[Finding]:
     """Whether the chosen profile is there and valid, and the person's others are."""
-    folders = profile_folders(patient.environment)
+    folders = places_of_profiles(patient.environment)
     if patient.loaded is None:
         yield warning(
             "profile", "the profile was not looked at: the settings cannot be read", "correct them first"

@@ -10,7 +10,7 @@ from agent.app.measure.tuning_space import KINDS
 from agent.bench.trial import Changes
 from agent.config.files import write_atomically
 from agent.core.errors import PLEASE_REPORT, AgentError, UsageError
-from agent.resources import config_folder, profiles_folder
+from agent.resources import config_folder, places_of_profiles
 from agent.server.profile import Profile
 from agent.server.profile_files import SUFFIX, find_profile, load_profile
 
@@ -32,7 +32,7 @@ def target_file(name: str, base: str) -> Path:
     path = config_folder() / "profiles" / f"{name}{SUFFIX}"
     if not path.exists():
         return path
-    if path.resolve() == find_profile(base, _folders()).resolve():
+    if path.resolve() == find_profile(base, places_of_profiles()).resolve():
         raise UsageError(f"{path} is the profile that would be tuned", "choose another name with --save-as")
     try:
         is_ours = path.read_text("utf-8").startswith(MARK)
@@ -89,7 +89,7 @@ def write_profile(path: Path, text: str, expected: Profile) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / path.name).write_text(text, "utf-8")
-        found = load_profile(path.stem, [Path(folder), *_folders()])
+        found = load_profile(path.stem, [Path(folder), *places_of_profiles()])
     if _essence(found) != _essence(expected):
         raise AgentError(
             "the tuned profile would not be read as it was measured",
@@ -105,7 +105,3 @@ def _printable(line: str) -> str:
 
 def _essence(profile: Profile) -> dict[str, Any]:
     return profile.model_dump(exclude={"name", "description"})
-
-
-def _folders() -> list[Path]:
-    return [config_folder() / "profiles", profiles_folder()]

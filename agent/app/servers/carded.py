@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from agent.core.errors import UsageError
-from agent.resources import config_folder, profiles_folder
+from agent.resources import places_of_profiles
 from agent.server.cards import AUTO, Card, card_for, identity_of
 from agent.server.profile import Profile
 from agent.server.profile_files import with_card
@@ -31,7 +31,7 @@ def card_in_force(serving: "Serving", endpoint: Endpoint) -> Card | None:
     names, architecture = endpoint.names, ""
     if endpoint.fingerprint is not None and profile.target is not None:
         names, architecture = identity_of(profile.target.path_in(serving.loaded.settings.models.folder))
-    return card_for(names, architecture, [config_folder() / "profiles", profiles_folder()])
+    return card_for(names, architecture, places_of_profiles())
 
 
 def completed_profile(serving: "Serving", endpoint: Endpoint) -> Profile:

@@ -14,8 +14,7 @@ from agent.core.errors import AgentError, ServerError, UsageError
 from agent.core.events import ServerState
 from agent.resources import (
     cache_folder,
-    config_folder,
-    profiles_folder,
+    places_of_profiles,
     runtime_folder,
     servers_folder,
 )
@@ -268,7 +267,7 @@ def choose(loaded: LoadedSettings) -> Serving:
     if settings.server.url and not named:
         profile = Profile(name="remote", engine="remote", url=settings.server.url)
     else:
-        profile = load_profile(settings.profile, [config_folder() / "profiles", profiles_folder()])
+        profile = load_profile(settings.profile, places_of_profiles())
         if settings.server.url:
             profile = profile.model_copy(update={"engine": "remote", "url": settings.server.url})
     return Serving(profile, loaded, _mark(profile, loaded))

@@ -4,7 +4,6 @@ not, and where that is not enough the session goes on without the draft.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 from agent.app.background import in_background
@@ -14,7 +13,7 @@ from agent.core.errors import AgentError
 from agent.core.events import Event, Notice, PrefixBroken, StepFinished
 from agent.core.stats import StepStats, total
 from agent.core.watch import Baseline, SpeedWatch
-from agent.resources import config_folder, profiles_folder, runtime_folder, state_folder
+from agent.resources import places_of_profiles, runtime_folder, state_folder
 from agent.server.argv_speculation import DFLASH_N_MAX
 from agent.server.probe import stays_busy
 from agent.server.record import Endpoint
@@ -205,7 +204,7 @@ def plain_profile(serving: Serving) -> str:
     """A profile with the same model and no drafting; empty where there is none."""
     from agent.server.profile_files import list_profiles
 
-    names = [file.name for file in list_profiles(_profile_folders())]
+    names = [file.name for file in list_profiles(places_of_profiles())]
     return next((name for name in names if _is_plain(serving, name)), "")
 
 
@@ -214,13 +213,9 @@ def _is_plain(serving: Serving, name: str) -> bool:
     from agent.server.profile_files import load_profile
 
     try:
-        profile = load_profile(name, _profile_folders())
+        profile = load_profile(name, places_of_profiles())
     except AgentError:  # a damaged profile of the person's is another matter
         return False
     target = serving.profile.target
     same = target is not None and profile.target is not None and profile.target.file == target.file
     return same and not profile.speculation.kinds and profile.engine == serving.profile.engine
-
-
-def _profile_folders() -> list[Path]:
-    return [config_folder() / "profiles", profiles_folder()]

@@ -28,10 +28,10 @@ class ProfileRow:
 def profile_rows(models_folder: Path) -> list[ProfileRow]:
     """A row for each profile, in the order of their names. Reads no model file but small copies."""
     from agent.core.errors import UsageError
-    from agent.resources import config_folder, profiles_folder
+    from agent.resources import places_of_profiles
     from agent.server.profile_files import list_profiles, load_profile
 
-    folders = [config_folder() / "profiles", profiles_folder()]
+    folders = places_of_profiles()
     rows = []
     for found in list_profiles(folders):
         try:

@@ -87,11 +87,11 @@ class FirstRun:
 
     def _chosen(self, opening: "Opening") -> "tuple[Settings, Profile]":
         from agent.app.chat.front import settings_for
-        from agent.resources import config_folder, profiles_folder
+        from agent.resources import places_of_profiles
         from agent.server.profile_files import load_profile
 
         settings = settings_for(self.workspace, opening).settings
-        profile = load_profile(settings.profile, [config_folder() / "profiles", profiles_folder()])
+        profile = load_profile(settings.profile, places_of_profiles())
         return settings, profile
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent.config.load import LoadedSettings, load_settings
 from agent.core.errors import AgentError, ServerError
-from agent.resources import cache_folder, config_folder, profiles_folder, runtime_folder, servers_folder
+from agent.resources import cache_folder, places_of_profiles, runtime_folder, servers_folder
 from agent.server.asking import ask
 from agent.server.binaries import Installed, installed
 from agent.server.engine_extra import engine_version
@@ -95,11 +95,6 @@ class Surroundings:
         return next((one for one in self.profiles if one.name == name), None)
 
 
-def profile_folders(environment: Mapping[str, str]) -> list[Path]:
-    """Where profiles are looked up: the person's own first."""
-    return [config_folder(environment) / "profiles", profiles_folder()]
-
-
 def look_around(outside: Outside) -> Surroundings:
     """Looks at everything. Takes up to a few seconds, for ports that are open and say nothing.
 
@@ -128,7 +123,7 @@ def look_around(outside: Outside) -> Surroundings:
 
 
 def _profiles(environment: Mapping[str, str]) -> list[Profile]:
-    folders = profile_folders(environment)
+    folders = places_of_profiles(environment)
     found = []
     for one in list_profiles(folders):
         with suppress(AgentError):  # a broken one is for `agent doctor` to tell

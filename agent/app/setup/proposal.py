@@ -8,6 +8,7 @@ from agent.app.setup.look import Surroundings
 from agent.app.setup.option import FileState, Fit, Option
 from agent.app.setup.options import elsewhere_option, local_option, measured_at, running_option
 from agent.core.errors import UsageError
+from agent.resources import places_of_profiles
 from agent.server.profile import Profile
 from agent.server.profile_files import load_profile
 
@@ -125,9 +126,7 @@ def _named(found: Surroundings, name: str, running: Sequence[Option], why: str) 
     known = next((one for one in running if one.profile == name), None)
     if known is not None:
         return known
-    from agent.app.setup.look import profile_folders
-
-    profile = load_profile(name, profile_folders(found.environment))
+    profile = load_profile(name, places_of_profiles(found.environment))
     if profile.engine in ("embedded", "llama-server"):
         return local_option(profile, found, why)
     if profile.engine == "remote":
