@@ -302,6 +302,8 @@ def _write_export(workspace: Path, session: str, path: Path) -> str:
 
     if path.exists():
         raise UsageError(f"{path} exists; name another file")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}", "name a file in a folder that is there")
     records = read_lines(find_session(state_folder(), workspace, session) / EVENTS_NAME)
     write_atomically(path, "".join(exported(records, form_for(path), secrets_in(os.environ))))
     return f"Written to {path}."
