@@ -172,6 +172,6 @@ async def test_an_export_has_the_form_of_its_ending_and_no_key(
     with pytest.raises(UsageError, match=r"not written as \.pdf"):
         await export({"path": "talk.pdf", "session": store.id})
     with pytest.raises(UsageError, match="there is no folder"):
-        await export({"path": f"slip/{name}", "session": store.id})
+        await export({"path": "slip/talk.md", "session": store.id})
     assert not (tmp_path / "slip").exists()
     assert not (tmp_path / "talk.pdf").exists()
