@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -37,8 +38,9 @@ async def stop_server(record: Record, runtime_folder: Path, grace_seconds: float
     if not await asyncio.to_thread(_is_ours, record):
         records.remove_record(record, runtime_folder)
         return "not-ours"
-    # Who uses the server sees by this that it did not crash.
-    records.write_record(replace(record, state="stopping"), runtime_folder)
+    # Who uses the server sees by this that it did not crash. On a full disk they take it for a crash.
+    with suppress(OSError):
+        records.write_record(replace(record, state="stopping"), runtime_folder)
     for number, share in _SIGNALS:
         send_signal(record.pid, number)
         if await _ended_within(record, grace_seconds * share):

@@ -1,22 +1,9 @@
 """What is no text of a server's is kept as a file, whole or not at all."""
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from agent.mcp.contents import kept_in
-
-
-@contextmanager
-def room_for(count: int) -> Iterator[None]:
-    """No file may become longer, as on a disk that is full."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (count, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+from tests.fakes.full_disk import room_for
 
 
 def test_an_image_is_kept_under_a_name_that_says_what_it_is(tmp_path: Path):

@@ -18,6 +18,7 @@ from agent.server.identity import process_identity
 from agent.server.logs import INSTALL_ENGINE
 from agent.server.process import ensure_running, explain_end, stop_server
 from agent.server.record import Record, find_running, list_records
+from tests.fakes.full_disk import room_for
 from tests.patience import limits
 from tests.server.conftest import FAKE_CHILD, MakePlan, make_profile, starts
 
@@ -137,6 +138,16 @@ async def test_server_that_never_becomes_healthy_is_given_up_and_stopped(plan: M
             break
     (pid,) = starts(tmp_path)
     assert process_identity(pid) is None
+
+
+async def test_a_server_is_stopped_also_where_nothing_can_be_written_down(plan: MakePlan):
+    made = plan()
+    await ensure_running(made)
+    record = the_record(made)
+    with room_for(0):
+        assert await stop_server(record, made.runtime_folder) == "stopped"
+    assert process_identity(record.pid) is None
+    assert list_records(made.runtime_folder) == []
 
 
 async def test_server_that_ignores_sigterm_is_killed(plan: MakePlan):
