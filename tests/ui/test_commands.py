@@ -11,6 +11,7 @@ from agent.app.services.accounts import ContextPart, ContextReport
 from agent.app.services.profile_rows import ProfileRow
 from agent.app.services.rewinding import RewindPoint, RewindResult
 from agent.app.services.switching import ProfileSwitch, ServerPanel
+from agent.core.cancel import InterruptedRunError
 from agent.core.errors import UsageError
 from agent.core.events import Notice, PrefixBroken, Rewound, UserMessageAdded
 from agent.ui.commands.catalogue import ALL, find, parse
@@ -118,6 +119,16 @@ async def test_compact_hands_the_instruction_over_and_says_what_hinders_it():
         await rest(pilot)
         assert rig.handle.commands == [("compact", {"instruction": "keep the plan"})]
         assert rig.lines == ["not yet\nbegin a new one"]
+
+
+async def test_who_interrupts_compact_is_not_told_of_an_error():
+    rig = rig_with(compact=InterruptedRunError())
+    async with rig.app.run_test() as pilot:
+        await settle(pilot, rig)
+        await run_line(pilot, rig, "/compact")
+        await rest(pilot)
+        assert rig.handle.commands == [("compact", {"instruction": ""})]
+        assert rig.lines == []
 
 
 async def test_a_question_beside_the_work_is_asked_as_it_was_typed():

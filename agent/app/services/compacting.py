@@ -11,7 +11,7 @@ from agent.app.chat.live import LiveSession
 from agent.app.chat.wording import suit_the_blind
 from agent.app.turns.result_room import compactor_at, compactor_for
 from agent.core import trimming
-from agent.core.cancel import closing
+from agent.core.cancel import InterruptedRunError, closing
 from agent.core.compaction import Compactor
 from agent.core.errors import UsageError
 from agent.core.events import CompactionFinished, Event, Notice, PrefixBroken
@@ -38,6 +38,7 @@ async def compact(live: LiveSession, engine: Engine, instruction: str = "") -> C
 
     Raises:
         UsageError: there is nothing to sum up, or no summary came; the conversation is as it was then.
+        InterruptedRunError: a person interrupted it; the same.
     """
     live.suit(engine)
     await suit_the_blind(live, engine)
@@ -49,6 +50,8 @@ async def compact(live: LiveSession, engine: Engine, instruction: str = "") -> C
     finished = await _compact(live, engine, compactor, instruction, by_hand=True)
     if live.cancel.is_set():
         live.leave_off()
+    if finished.detail and live.cancel.is_set():
+        raise InterruptedRunError
     if finished.detail:
         raise UsageError(
             f"the conversation stays as it is: {finished.detail}", "try again, or begin a new one"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from agent.core.cancel import InterruptedRunError
 from agent.core.errors import UsageError
 from agent.core.undo_words import brought_back, taken_back
 from agent.ui.commands.command import Command, Host
@@ -93,7 +94,10 @@ async def diff(host: Host, _argument: str) -> None:
 
 async def compact(host: Host, argument: str) -> None:
     """The session says when it cannot."""
-    done = as_text(await host.service("compact", instruction=argument))
+    try:
+        done = as_text(await host.service("compact", instruction=argument))
+    except InterruptedRunError:
+        return  # what was wanted; the conversation says that nothing was summed up
     host.tell(done or "The conversation is shorter now.")
 
 

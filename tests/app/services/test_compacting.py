@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent.core.cancel import InterruptedRunError
 from agent.core.errors import UsageError
 from agent.core.leaving_out import CAUSE
 from agent.core.trimming import LEFT_OUT
@@ -158,7 +159,7 @@ async def test_a_cancel_ends_it(scripted_server: StartServer, work: Path):
         with pytest.raises(UsageError, match="has to wait"):
             await talk.session.command("undo", {})
         talk.session.cancel()
-        with pytest.raises(UsageError, match="interrupted"):
+        with pytest.raises(InterruptedRunError):
             await compacting
         assert (await talk.turn("second")).answer == "Two."
 
