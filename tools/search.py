@@ -1,5 +1,6 @@
 """Finding text in files."""
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -84,7 +85,11 @@ def _prepared(params: SearchParams, context: ToolContext) -> tuple["Search", str
     from tools._find.search import Search
 
     given, name_pattern = params.path or ".", params.glob or ""
-    if _WILDCARD.search(given) and not name_pattern:
+    if (
+        _WILDCARD.search(given)
+        and not name_pattern
+        and not os.path.lexists(context.workspace / given.strip())
+    ):
         path, name_pattern = context.workspace, given
     else:
         path = resolve(context, given, context.spill_folder)

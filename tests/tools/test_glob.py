@@ -165,6 +165,10 @@ async def test_what_makes_no_sense_is_an_error(glob, workspace: Path, pattern: s
         ("[!ab].py", "b.py", False),
         ("a.py", "a_py", False),
         ("a,b", "a,b", True),
+        ("app/[id]/*.tsx", "app/[id]/page.tsx", True),
+        ("app/[id]/*.tsx", "app/i/page.tsx", True),
+        ("app/[id]/*.tsx", "app/id/page.tsx", False),
+        ("app/[...all]/page.tsx", "app/[...all]/page.tsx", True),
     ],
 )
 def test_patterns_mean_what_people_expect(pattern: str, name: str, fits: bool):

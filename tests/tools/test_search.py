@@ -124,6 +124,24 @@ async def test_an_expression_that_fits_nothing_is_tried_as_plain_text(search, pr
     )
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"path": "app/[id]"},
+        {"path": "app/[id]/page.tsx"},
+        {"path": "app/[id]/*.tsx"},
+        {"path": "app", "glob": "[id]/*.tsx"},
+    ],
+)
+async def test_brackets_in_the_name_of_a_folder_are_no_pattern(
+    search, workspace: Path, options: dict[str, str]
+):
+    """As in the routes of Next.js and others."""
+    (workspace / "app" / "[id]").mkdir(parents=True)
+    (workspace / "app" / "[id]" / "page.tsx").write_text("needle\n", encoding="utf-8")
+    assert (await search("needle", **options)).model_text == "app/[id]/page.tsx:1: needle"
+
+
 @pytest.mark.parametrize("pattern", ["zebra", "zeb.a", "-e", "--files"])
 async def test_says_when_there_is_nothing(search, project: Path, pattern: str):
     result = await search(pattern)

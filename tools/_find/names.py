@@ -8,8 +8,9 @@ _PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|\{|\}|,|.", re.DOTALL)
 def name_matcher(pattern: str) -> re.Pattern[str]:
     """A regular expression for `fullmatch` on a path with `/`, relative to where the pattern starts.
 
-    `*` and `?` stay within one name, `**` crosses folders, `{a,b}` and `[abc]` choose. A pattern
-    without `/` fits a name in any folder, one that ends in `/` all files below.
+    `*` and `?` stay within one name, `**` crosses folders, `{a,b}` and `[abc]` choose; `[abc]` is also a
+    name that has these brackets, as folders of web frameworks do. A pattern without `/` fits a name in any
+    folder, one that ends in `/` all files below.
 
     Raises:
         ValueError: the pattern is empty or has unbalanced braces or brackets.
@@ -41,7 +42,7 @@ def _translated(piece: str, in_braces: bool) -> str:
         inner = piece[1:-1]
         negated = inner.startswith("!")
         escaped = inner[negated:].replace("\\", r"\\").replace("]", r"\]").replace("[", r"\[")
-        return f"[{'^' if negated else ''}{escaped}]"
+        return f"(?:[{'^' if negated else ''}{escaped}]|{re.escape(piece)})"
     fixed = {"**/": r"(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
     if piece == "," and in_braces:
         return "|"
