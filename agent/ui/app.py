@@ -241,6 +241,7 @@ class AgentApp(SureTimers, App[str]):
             has_conversation=desk is not None and desk.has_conversation,
             in_conversation=desk is not None and self.main.focused is desk.conversation,
             in_question=desk.panel.part_with_focus if desk is not None else "",
+            is_busy=desk is not None and desk.live.is_busy,
         )
         self.hints.show(found, is_more=desk is not None and not desk.follows)
 

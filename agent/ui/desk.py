@@ -293,6 +293,8 @@ class Desk:
             self.host.tell(f"{error.message}\n{error.hint}".strip(), "error")
         except OSError as error:
             self.host.tell(f"that did not work: {error}", "error")
+        finally:
+            self.refresh()  # Esc has nothing to end any more
 
     def _show_waiting(self) -> None:
         if self.live.handle is None:

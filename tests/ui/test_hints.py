@@ -43,6 +43,19 @@ async def test_a_row_that_holds_nothing_stays_empty():
     assert not (await row_at(5, is_more=False)).strip()
 
 
+def test_while_a_command_of_the_persons_runs_the_row_says_what_ends_it_and_nothing_of_steering():
+    found = hints_for(
+        lambda name: NAMES.get(name, name),
+        is_running=False,
+        is_busy=True,
+        is_asking=False,
+        has_conversation=True,
+        in_conversation=False,
+    )
+    assert found[:2] == [("Esc", "interrupts"), ("/", "commands")]
+    assert "steers" not in [what for _, what in found]
+
+
 def test_the_keys_of_a_question_are_those_of_the_part_that_has_the_focus():
     def keys(**focus: Any) -> list[tuple[str, str]]:
         return hints_for(

@@ -66,8 +66,12 @@ def hints_for(
     has_conversation: bool,
     in_conversation: bool,
     in_question: Literal["", "choices", "reason"] = "",
+    is_busy: bool = False,
 ) -> list[Hint]:
-    """What can be done now. `key` gives the key of a binding by its id; `in_question`: where keys go."""
+    """What can be done now. `key` gives the key of a binding by its id; `in_question`: where keys go.
+
+    `is_busy` says that a command of the person's runs, such as `!make test`.
+    """
     conversation = [(key("complete"), "conversation")] if has_conversation else []
     if in_conversation:
         return [
@@ -100,6 +104,7 @@ def hints_for(
             (key("help"), "help"),
         ]
     return [
+        *([(key("interrupt"), "interrupts")] if is_busy else []),
         ("/", "commands"),
         ("@", "files"),
         ("!", "shell"),
