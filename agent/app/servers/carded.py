@@ -6,7 +6,7 @@ from agent.core.errors import UsageError
 from agent.resources import places_of_profiles
 from agent.server.cards import AUTO, Card, card_for, identity_of
 from agent.server.profile import Profile
-from agent.server.profile_files import with_card
+from agent.server.profile_files import check_card, with_card
 from agent.server.record import Endpoint
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ def completed_profile(serving: "Serving", endpoint: Endpoint) -> Profile:
     try:
         wanted = Profile.model_validate(found)
     except ValueError as error:
+        check_card(card)  # which value it is, in a line
         raise UsageError(
-            f"the model card {card.path} does not fit: {error}", "see `agent profile validate`"
+            f"the model card {card.path} does not fit the profile {serving.profile.name}",
+            "see `agent profile validate`",
         ) from error
     keys = _OF_REQUESTS if endpoint.fingerprint is not None else (*_OF_REQUESTS, *_TOLD_ELSEWHERE)
     changed = {key: getattr(wanted, key) for key in keys}

@@ -11,6 +11,7 @@ import pytest
 from agent.app.servers.carded import card_in_force, completed_profile
 from agent.app.servers.serving import Serving, choose
 from agent.config.load import load_settings
+from agent.core.errors import UsageError
 from agent.server.model_file import ModelFile
 from agent.server.profile import Profile, Sampling
 from agent.server.record import Endpoint
@@ -75,3 +76,13 @@ def test_file_whose_name_says_nothing_is_known_by_its_header(served: Served, tmp
     own = Profile(name="mine", engine="llama-server", target=ModelFile(file=str(file)))
     serving = replace(served(), profile=own)
     assert completed_profile(serving, endpoint(fingerprint="x")).card == "qwen3"
+
+
+def test_card_of_the_person_that_is_wrong_is_told_in_a_line(served: Served, tmp_path: Path):
+    file = tmp_path / "config" / "profiles" / "cards" / "mine.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[match]\nnames = ["mine"]\n[sampling]\ntemperature = "hot"\n', "utf-8")
+    with pytest.raises(UsageError) as told:
+        completed_profile(served(), endpoint("mine"))
+    assert told.value.message.startswith(f"{file}: sampling.temperature")
+    assert "\n" not in told.value.message
