@@ -31,13 +31,13 @@ def taken_back(step: StepTaken) -> str:
         more = "; /undo goes further back" if step.goes_further else ""
         return f"Every file is already as before {what}{more}."
     more = ", /undo goes further back" if step.goes_further else ""
-    return f"Took back {what}: {_files(step)}. /redo brings it back{more}."
+    return f"Took back {what}: {_files(step, 'put back')}. /redo brings it back{more}."
 
 
 def brought_back(step: StepTaken) -> str:
     """The same for /redo."""
     more = ", /redo brings back the next" if step.goes_further else ""
-    files = _files(step) or "no file had to change"
+    files = _files(step, "changed") or "no file had to change"
     return f"Brought back {_what(step)}: {files}. /undo takes it back{more}."
 
 
@@ -47,8 +47,9 @@ def _what(step: StepTaken) -> str:
     return f"{called} ({short})" if short else called
 
 
-def _files(step: StepTaken) -> str:
-    found = (("put back", step.restored), ("removed", step.deleted))
+def _files(step: StepTaken, written: str) -> str:
+    """`written` is the word for files that have another content now."""
+    found = ((written, step.restored), ("removed", step.deleted))
     return "; ".join(f"{word} {_names(names)}" for word, names in found if names)
 
 

@@ -375,7 +375,7 @@ async def test_undo_and_redo_say_what_they_did_and_how_to_go_on():
         undone, redone = rig.lines
     assert undone.startswith("Took back turn 3 (now the docs and more and more")
     assert undone.endswith("…): put back a.py; removed b.py. /redo brings it back, /undo goes further back.")
-    assert redone == "Brought back the changes: put back a.py; removed b.py. /undo takes it back."
+    assert redone == "Brought back the changes: changed a.py; removed b.py. /undo takes it back."
 
 
 @pytest.mark.parametrize("action", ["start", "stop"])
