@@ -85,9 +85,11 @@ class Supervisor:
                 make_private_folder(folder)
             return await self._ensure_alone()
         except OSError as error:
-            self._enter("failed", str(error))
+            what = f" ({error.filename})" if error.filename else ""
+            reason = f"{error.strerror or error}{what}"
+            self._enter("failed", reason)
             raise ServerError(
-                f"cannot start the server: {error}", f"check {plan.runtime_folder} and {plan.log_folder}"
+                f"cannot start the server: {reason}", f"check {plan.runtime_folder} and {plan.log_folder}"
             ) from error
         except AgentError as error:
             self._enter("failed", error.message)
