@@ -61,7 +61,8 @@ class Conversation:
         )
         new = self.messages[self.measured : measured]
         size = sum(len(trimming.text_of(one, thoughts=True)) for one in new)
-        if self.tokens and size >= _LEAST_TELLING_CHARACTERS and tokens > self.tokens:
+        is_text = not any(isinstance(one, UserMessage) and one.pictures for one in new)
+        if is_text and self.tokens and size >= _LEAST_TELLING_CHARACTERS and tokens > self.tokens:
             low, high = _RATIOS
             self.characters_per_token = min(high, max(low, size / (tokens - self.tokens)))
         self.tokens, self.measured = tokens, measured

@@ -8,9 +8,10 @@ import pytest
 
 from agent.core.guide import Offer
 from agent.core.limits import StepLimit, TimeLimit
-from agent.core.messages import AssistantMessage, Message
+from agent.core.messages import AssistantMessage, Message, Picture, SystemMessage, UserMessage
 from agent.core.model import ModelItem, Reply
 from agent.core.stats import StepStats
+from agent.core.turn import Conversation
 from tests.core.test_compaction import begun, of, page, reading, room_for, turn
 from tests.fakes.windowed_model import WindowedModel, calling
 
@@ -90,3 +91,15 @@ async def test_a_server_that_counts_too_few_tokens_does_not_end_the_turn(
     model = CountsWrongly(counts, 30, window)
     events = await turn(room_for(model, [reading([page(n, 2_500) for n in range(30)])]), begun())
     assert of(events, "turn_finished")[0].reason == "done"
+
+
+def test_an_image_does_not_pass_for_text_of_which_each_character_is_a_token():
+    conversation = Conversation(messages=[SystemMessage("Be brief."), UserMessage("Hello.")], requested=2)
+    conversation.measure(StepStats(prompt_tokens=500), with_reply=False)
+    usual = conversation.characters_per_token
+    seen = Picture("a.png", "a.png", "image/png")
+    conversation.add(UserMessage("What is wrong here? " * 30, (seen,)))
+    conversation.requested = 3
+    conversation.measure(StepStats(prompt_tokens=500 + 170 + 1_400), with_reply=False)
+    assert conversation.characters_per_token == usual
+    assert conversation.tokens == 2_070
