@@ -47,5 +47,5 @@ def circling(draft: Draft, started: float) -> Reply:
 
 def cancelled(draft: Draft, started: float) -> Reply:
     """What had come by then stays; `started` as for `circling`."""
-    message = AssistantMessage(draft.content, "".join(draft.reasoning))
+    message = AssistantMessage(draft.content, draft.thoughts)
     return Reply(message=message, stop_reason="cancelled", stats=draft.figures(started))

@@ -338,7 +338,7 @@ class ChatModel:
         cut = draft.finish == "length"
         pieces = [draft.calls[index] for index in sorted(draft.calls)]
         message, problem = self._habits.protocol.read_reply(
-            draft.content, "".join(draft.reasoning), pieces, cut=cut, number=self._replies
+            draft.content, draft.thoughts, pieces, cut=cut, number=self._replies
         )
         message = told_apart(message, messages, f"call-{self._replies}-")
         reason = "length" if cut else "tool_calls" if message.tool_calls else "stop"

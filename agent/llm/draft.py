@@ -14,6 +14,7 @@ from agent.core.events import Prefill, ReasoningDelta, TextDelta, ToolCallDelta
 from agent.core.model import ModelItem
 from agent.core.stats import StepStats
 from agent.llm import stats
+from agent.llm.halves import joined
 from agent.llm.toolcalls import CallPieces
 
 Delta = ReasoningDelta | TextDelta | ToolCallDelta
@@ -43,7 +44,11 @@ class Draft:
 
     @property
     def content(self) -> str:
-        return "".join(self.text)
+        return joined(self.text)
+
+    @property
+    def thoughts(self) -> str:
+        return joined(self.reasoning)
 
     @property
     def latest(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.core.messages import AssistantMessage, Message, ToolCall
+from agent.llm.halves import joined
 
 
 class MalformedCallError(ValueError):
@@ -53,7 +54,7 @@ class CallPieces:
             raise MalformedCallError(
                 "Your tool call names no tool. Nothing was run. Send the whole call again."
             )
-        raw = "".join(self.arguments).strip() or "{}"
+        raw = joined(self.arguments).strip() or "{}"
         arguments = _parse_object(raw, self.name)
         return ToolCall(self.id or fallback_id, self.name, arguments, _as_sent_back(raw, arguments))
 
