@@ -397,4 +397,7 @@ class Compactor:
         await self._fixed.learn(conversation)
         fixed, ratio = self._fixed.tokens(conversation), conversation.characters_per_token
         items = trimming.largest_items(conversation.messages, fixed, ratio)
-        return f"the conversation cannot fit into {window} tokens of context; the largest items are {items}"
+        what = f"cannot fit into {window} tokens of context"
+        if self._size + self._least_reply() <= window:
+            what = f"takes {self._size} of {window} tokens of context and cannot become much shorter"
+        return f"the conversation {what}; the largest items are {items}"

@@ -103,3 +103,11 @@ def test_an_image_does_not_pass_for_text_of_which_each_character_is_a_token():
     conversation.measure(StepStats(prompt_tokens=500 + 170 + 1_400), with_reply=False)
     assert conversation.characters_per_token == usual
     assert conversation.tokens == 2_070
+
+
+async def test_a_conversation_that_fits_and_cannot_become_shorter_is_not_said_to_be_too_long():
+    model = WindowedModel(lambda number: calling(number, "read", count=0) if not number else TOO_LONG, 4_096)
+    events = await turn(room_for(model, [reading(["x = 1"])]), begun("Be brief. " * 400), "Look.")
+    [end] = of(events, "turn_finished")
+    assert (end.reason, "cannot fit" in end.detail) == ("context_full", False)
+    assert "of 4096 tokens of context and cannot become much shorter" in end.detail
