@@ -8,10 +8,12 @@ from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 
+from agent.core.name_class import either
 from agent.permissions.paths import Place
 from agent.permissions.words import Word
 
 WILDCARDS = frozenset("*?[")
+_BRACKETS = re.compile(r"\[[!^]?\]?[^]/]*\]")
 
 
 class Match(Enum):
@@ -89,10 +91,8 @@ def _glob_regex(pattern: str) -> str:
             regex, position = regex + "/(?:.*/)?", position + 4
         elif rest.startswith("**"):
             regex, position = regex + ".*", position + 2
-        elif group := re.match(r"\[([!^]?)(\]?[^]]*)\]", rest):
-            negation = "^/" if group.group(1) else ""
-            content = re.sub(r"([\\^\[\]&~|])", r"\\\1", group.group(2))
-            regex, position = f"{regex}[{negation}{content}]", position + group.end()
+        elif group := _BRACKETS.match(rest):
+            regex, position = regex + either(group.group()), position + group.end()
         else:
             regex += {"*": "[^/]*", "?": "[^/]"}.get(rest[0], re.escape(rest[0]))
             position += 1

@@ -58,6 +58,11 @@ def test_command_patterns_go_word_by_word(judge: Decide, rule: str, command: str
         ("edit(**/.env)", "edit", ".env", True),
         ("write(src/[ab]*.py)", "write", "src/app.py", True),
         ("write(src/[!ab]*.py)", "write", "src/app.py", False),
+        ("write(app/[id]/**)", "write", "app/[id]/page.tsx", True),
+        ("write(app/[id]/**)", "write", "app/d/page.tsx", True),
+        ("write(app/[id]/**)", "write", "app/id/page.tsx", False),
+        ("write(app/[user-id]/**)", "write", "app/[user-id]/page.tsx", True),
+        ("write(app/[[...slug]]/*.tsx)", "write", "app/[[...slug]]/page.tsx", True),
         ("write(**)", "write", "leads_out/x", False),
         ("*", "write", "/etc/x", True),
         ("*", "write", ".git/config", False),
@@ -136,6 +141,13 @@ def test_rules_about_files_hold_for_shell_commands_too(judge: Decide) -> None:
     assert judge("shell", command="ls < src/app.py", rules=rules).verdict == "deny"
     assert judge("shell", command="echo x > docs/a", rules=rules, mode="auto").verdict == "deny"
     assert judge("shell", command="cp build/x docs/a", rules=rules, mode="auto").verdict == "deny"
+
+
+@pytest.mark.parametrize("folder", ["[id]", "[user-id]", "[[...slug]]", "[!x]"])
+def test_a_deny_rule_holds_for_a_folder_that_has_brackets_in_its_name(judge: Decide, folder: str) -> None:
+    rules = parse_rules(deny=(f"read(app/{folder}/**)",), source="test")
+    assert judge("read", path=f"app/{folder}/keys.ts", rules=rules).verdict == "deny"
+    assert judge("shell", command=f"cat 'app/{folder}/keys.ts'", rules=rules).verdict == "deny"
 
 
 def test_a_deny_rule_meets_a_file_under_any_of_its_names(judge: Decide) -> None:

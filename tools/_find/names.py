@@ -2,7 +2,9 @@
 
 import re
 
-_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\]|\{|\}|,|.", re.DOTALL)
+from agent.core.name_class import either
+
+_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[[!^]?\]?[^\]/]*\]|\{|\}|,|.", re.DOTALL)
 
 
 def name_matcher(pattern: str) -> re.Pattern[str]:
@@ -39,10 +41,7 @@ def name_matcher(pattern: str) -> re.Pattern[str]:
 
 def _translated(piece: str, in_braces: bool) -> str:
     if piece.startswith("[") and len(piece) > 1:
-        inner = piece[1:-1]
-        negated = inner.startswith("!")
-        escaped = inner[negated:].replace("\\", r"\\").replace("]", r"\]").replace("[", r"\[")
-        return f"(?:[{'^' if negated else ''}{escaped}]|{re.escape(piece)})"
+        return either(piece)
     fixed = {"**/": r"(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
     if piece == "," and in_braces:
         return "|"
