@@ -40,6 +40,7 @@ MAY_IMPORT = {
 # Commands that are about one room and nothing else go there without the composition root.
 ALSO = {
     "agent.cli.bench": ("agent.bench",),
+    "agent.cli.completion": ("agent.server",),
     "agent.cli.server": ("agent.server",),
     "agent.cli.server_install": ("agent.server",),
     "agent.cli.server_view": ("agent.server",),

@@ -26,9 +26,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
   agent --profile embedded-small --mode plan""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_options(parser)
     parser.add_argument(
         "prompt", metavar="PROMPT", nargs="?", default="", help="what is sent first, in quotes"
     )
+    parser.set_defaults(func=run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds what may also stand directly behind `agent`, see `OPTIONS`."""
     parser.add_argument("-C", "--directory", metavar="DIR", type=Path, help="work here")
     parser.add_argument("--profile", metavar="NAME", help="server profile, see `agent profile list`")
     parser.add_argument("--mode", choices=MODES, help="what the model may do without a question")
@@ -47,7 +53,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--plain", action="store_true", help="lines in, lines out: for screen readers and simple terminals"
     )
-    parser.set_defaults(func=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from importlib import import_module
 from typing import NoReturn, TextIO
 
@@ -30,6 +30,7 @@ COMMANDS = {
     "skills": "list, show, check and add skills",
     "acp": "serve an editor over the Agent Client Protocol",
     "trust": "let this project's own config choose commands and permissions",
+    "completion": "let your shell complete commands, options and profiles",
 }
 
 DESCRIPTION = """A coding assistant for people who run their own model.
@@ -131,7 +132,8 @@ def _redirect_to_nowhere(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
+def parser_with(loaded: Container[str | None]) -> Parser:
+    """The parser of the command line. Of commands that are not among `loaded` it has the summary alone."""
     parser = Parser(
         prog="agent",
         description=DESCRIPTION,
@@ -140,14 +142,18 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"agent {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    argv = _with_default_command([*argv[1:], "--help"] if argv and argv[0] == "help" else argv)
-    chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
-        if name == chosen:
+        if name in loaded:
             import_module(f"agent.cli.{name}").add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=summary)
-    arguments = _arguments(parser, argv, chosen)
+    return parser
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    argv = _with_default_command([*argv[1:], "--help"] if argv and argv[0] == "help" else argv)
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    arguments = _arguments(parser_with((chosen,)), argv, chosen)
     if not hasattr(arguments, "func"):
         from agent.core.errors import UsageError
 

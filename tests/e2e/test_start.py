@@ -48,7 +48,7 @@ NOT_TO_BEGIN_WITH = {
     "tools._outline.index",
     "tools._process.command",
 }
-MOST_MODULES = 660
+MOST_MODULES = 665
 """Without those of the `openai` library, of which there are more than five hundred."""
 BESIDE_A_COMMAND = ["git ls-files", "git status", "git status"]
 
