@@ -11,7 +11,7 @@ from agent.server.draft_room import with_room_for_drafts
 from agent.server.profile import Profile, Speculation
 
 LEAST_BATCH = 16
-"""Smaller batches read notably slower, and leave drafts too little room."""
+"""Smaller batches take hardly less time, so they only read slower, and leave drafts too little room."""
 _LENGTHS = ("n_max", "n_min", "ngram_n_max", "ngram_n_min", "size_m")
 _NGRAM_MOD = {"n_max": 64, "n_min": 48}
 _SIZED = ("ngram-simple", "ngram-map-k", "ngram-map-k4v")
