@@ -11,6 +11,8 @@ OPTIONS = ("--profile", "--mode", "--resume", "--continue", "--fork", "--plain",
 
 MODES = ("plan", "ask", "accept-edits", "auto")
 LAST = "last"
+_CHOOSE = "/resume"
+"""What a person types to choose a session."""
 _LONGEST_SHOWN = 60
 
 
@@ -43,8 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--resume",
         metavar="ID",
         nargs="?",
-        const=LAST,
-        help="go on with an earlier session (default: the last)",
+        const=_CHOOSE,
+        help="go on with an earlier session; without an id they are shown to choose from",
     )
     earlier.add_argument(
         "--continue", dest="resume", action="store_const", const=LAST, help="go on with the last session"
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises UsageError: there is no terminal, or no such folder."""
     from agent.core.errors import UsageError
 
-    resume, prompt = _said(arguments.resume or "", arguments.prompt)
+    resume, prompt = _said(arguments.resume or "", arguments.prompt, arguments.fork)
     plain = arguments.plain or os.environ.get("TERM") == "dumb"
     if not plain and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -90,8 +92,13 @@ def run(arguments: argparse.Namespace) -> int:
         gc.enable()
 
 
-def _said(resume: str, prompt: str) -> tuple[str, str]:
-    """The session to go on with, and what to say in it: a prompt behind --resume is no id."""
+def _said(resume: str, prompt: str, fork: bool) -> tuple[str, str]:
+    """The session to go on with, and what to say in it: a prompt behind --resume is no id.
+
+    Sessions are shown to choose from where somebody is there to choose, and nothing else is asked for.
+    """
+    if resume == _CHOOSE:
+        return (LAST, prompt) if prompt or fork or not sys.stdin.isatty() else ("", _CHOOSE)
     return (LAST, resume) if len(resume.split()) > 1 and not prompt else (resume, prompt)
 
 

@@ -157,6 +157,26 @@ def test_a_session_is_resumed_by_its_id_with_the_command_for_sessions(
     assert "Good morning" in said(server.chats[2])[0]
 
 
+def test_a_session_is_chosen_where_no_id_is_given(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    server = scripted_server("A fine day.", "Another one.", "Where were we?")
+    place.use(server.url)
+    assert place.run("run", "-p", "Good morning").code == 0
+    assert place.run("run", "-p", "Good night").code == 0
+
+    screen = terminal("--resume")
+    screen.until("Resume a session")
+    screen.press("Good mor")
+    screen.until(lambda: "Good night" not in screen.text)
+    screen.press(ENTER)
+    screen.until("A fine day.")
+    screen.until_ready()
+    screen.say("Go on")
+    screen.until("Where were we?")
+    assert "Good morning" in said(server.chats[2])[0]
+
+
 def test_a_session_in_which_nothing_was_said_is_not_offered_to_go_on_with(
     place: Place, scripted_server: StartServer, terminal: OpenTerminal
 ):
