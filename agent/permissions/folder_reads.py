@@ -28,7 +28,7 @@ _DIFF = replace(
 )
 _GIT_GLOBAL = options("pP", "Cc", "no-pager no-optional-locks literal-pathspecs no-replace-objects")
 _ONLY_NAMES = names("stat name-only name-status numstat shortstat summary no-patch raw quiet s dirstat")
-_WITH_TEXT = names("p u patch patch-with-raw patch-with-stat c cc L")
+_WITH_TEXT = names("p u U unified binary patch patch-with-raw patch-with-stat c cc L")
 _SHOWS_TEXT = names("diff show archive format-patch diff-tree")
 _LOGS = names("log whatchanged")
 _TYPES = {
@@ -239,6 +239,8 @@ def _git(arguments: Words) -> FolderRead | None:
     operands = _texts(rest if parsed is None else parsed.operands)
     if name == "grep" and not (parsed is not None and "e" in parsed.given):
         operands = operands[1:]
+    if name == "cat-file" and len(operands) > 1:
+        operands = operands[1:]  # the kind of object
     without = [match[1] for text in operands if (match := re.fullmatch(r":(?:!|\^|\(exclude\))(.+)", text))]
     named = [text for text in operands if not text.startswith(":")]
     if name != "grep" and named and all(":" in text for text in named):
@@ -270,6 +272,8 @@ def _shows_text(name: str, parsed: Parsed | None, rest: Words) -> bool:
     if parsed is None:
         return name in _SHOWS_TEXT or (name in _LOGS and any(text.startswith("-") for text in _texts(rest)))
     given = parsed.given.keys()
+    if name == "cat-file" and len(parsed.operands) > 1:
+        return True
     return bool(given & _WITH_TEXT) or (name in _SHOWS_TEXT and not given & _ONLY_NAMES)
 
 

@@ -169,8 +169,16 @@ def _only_own_variables(names: Words) -> None:
             raise NotUnderstoodError(f"{word.source} may be a variable that other programs use")
 
 
+def _strings(arguments: Words) -> ReadOnly:
+    if any((word.literal or "").startswith("@") for word in arguments):
+        raise NotUnderstoodError("it takes its arguments from a file behind @ and shows what is in there")
+    return ReadOnly(tuple(parse(arguments, READING_FILES["strings"]).operands))
+
+
 def _export(arguments: Words) -> ReadOnly:
     """The assignments themselves are judged apart."""
+    if not arguments:
+        raise NotUnderstoodError("with nothing to set it shows all variables, those with secrets too")
     if any(not re.match(r"[A-Za-z_][A-Za-z_0-9]*(\+?=|$)", word.source) for word in arguments):
         raise NotUnderstoodError("its options are not in the list of harmless ones")
     return ReadOnly()
@@ -234,6 +242,7 @@ _SPECIAL: dict[str, Callable[[Words], ReadOnly]] = {
     "rg": _rg,
     "sed": _sed,
     "set": _set,
+    "strings": _strings,
     "test": _test,
     "uniq": _uniq,
     "unset": _unset,

@@ -4,6 +4,7 @@ Options that start programs (`--ext-diff`, `--textconv`, `-O` of grep, `--upload
 (`--output`) are left out, and so is everything else that is not named here.
 """
 
+import posixpath
 import re
 from collections.abc import Sequence
 
@@ -156,7 +157,22 @@ def read_only_git(arguments: Sequence[Word]) -> tuple[Word, ...]:
         operands = operands[1:]
     # a value counts as a path too, in case another version of git takes the option without one
     named = (*operands, *given.separate_values)
-    return (*folders, *(part for word in named for part in _paths_in(word)))
+    paths = [part for word in named for part in _paths_in(word)]
+    if GIT_COMMANDS[name] is _LOG:
+        paths += [part for word in given.given.get("L", []) for part in _files_of_lines(word)]
+    return (*folders, *paths, *_below_folders(folders, paths))
+
+
+def _below_folders(folders: Sequence[Word], paths: Sequence[Word]) -> tuple[Word, ...]:
+    """The paths as `git -C` takes them. Without the folder they may be meant as well: `REVISION:PATH` is."""
+    folder = posixpath.join("", *(word.literal or "" for word in folders))
+    return tuple(plain_word(posixpath.join(folder, word.literal or "")) for word in paths) if folder else ()
+
+
+def _files_of_lines(word: Word) -> tuple[Word, ...]:
+    """`-L1,5:FILE`, `-L:NAME:FILE` or `-L/TEXT/,+5:FILE`, where there may be more colons in each part."""
+    parts = (word.literal or "").split(":")
+    return tuple(plain_word(":".join(parts[start:])) for start in range(1, len(parts)) if parts[start])
 
 
 def _paths_in(word: Word) -> tuple[Word, ...]:

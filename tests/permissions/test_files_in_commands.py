@@ -23,6 +23,9 @@ NAMES_THE_FILE = (
     "sort -uosrc/app.py docs/x.md", "cat < src/app.py", "git show HEAD:src/app.py", "git add src/app.py",
     "wc -l SRC/APP.PY", "cat src/a?p.py", "f() { cat $1; }; f src/app.py", "source src/app.py",
     "sudo dd if=src/app.py",
+    "git -C src blame app.py", "git -C src show HEAD:./app.py", "git -C . -C src diff -- app.py",
+    "git log -L1,2:src/app.py", "git log -L :x:src/app.py", "git -C src show -L/a:b/,+2:app.py",
+    "git cat-file blob HEAD:src/app.py",
     "sed '1r src/app.py' docs/x.md",
     "python3 -c 'print(open(\"src/app.py\").read())'",
 )  # fmt: skip
@@ -33,12 +36,14 @@ MAY_NAME_IT = (
 )  # fmt: skip
 NAMES_OTHERS = (
     "ls src", "tree src", "cat src/util.py", "echo hi", "echo $HOME", "make all", '[ "$x" = y ] && ls',
+    "git -C src blame util.py", "git -C src log ../docs", "git -C src status",
     "git commit -m x", "python x.py", "stat src/util.py", "find src -name '*.py'",
 )  # fmt: skip
 READS_PRIVATE = (
     "grep -r x .", "grep -R x", "grep -rn x ./", "cd src && grep -r x ..", "rg x", "rg -uuu x",
     "rg -f list .",    "diff -r . docs", "cp -r . z", "tar cf z.tar .", "zip -r z.zip .", "ag x",
     "rsync -a . /tmp/z", "mv . z",
+    "git log -U3", "git log --unified=3", "git log --binary", "git cat-file blob abc123",
     "git log -p", "git show", "git archive HEAD", "git grep --untracked x",
     "ln -s . z && cat z/private/a.txt",    "rgrep x", "grep -d recurse x .", "grep --unknown -r x .",
 )  # fmt: skip
@@ -46,6 +51,7 @@ LEAVES_PRIVATE_OUT = (
     "grep -r x src", "grep -r --exclude-dir=private x .", "grep -rn --include='*.py' x .",
     "grep -x r docs/x.md",    "rg x src docs", "rg -g '!private' x", "rg -g '*.py' x", "rg -t py x",
     "rg --files", "ls | rg x",
+    "git cat-file -t HEAD", "git cat-file blob HEAD:src/app.py",
     "git grep x", "git diff", "git log --oneline", "git log -p -- . ':!private'", "git diff --stat", "ls -R",
     "find . -type f", "du -a", "diff -r src docs", "cp -r src z", "git grep x -- ':!*.txt'",
 )  # fmt: skip
