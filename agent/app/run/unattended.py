@@ -69,6 +69,7 @@ class UnattendedSession:
         self._endpoint = endpoint
         self._store = store
         self._past = past_of(old)
+        self._turns = self._past.turns
         self._ledger = SessionLedger(job.workspace, store.folder, report=self._warn)
         loop = asyncio.get_running_loop()
         watch = CommandWatch(
@@ -186,6 +187,8 @@ class UnattendedSession:
         self._conversation, broken = self._past.begin(system, head, self._store.append)
         if broken:
             self._emit(PrefixBroken(cause=broken))
+        self._turns += 1  # each attempt is a turn of the record
+        self._conversation.begin_turn(self._turns)
         return self._conversation
 
     def _note_branch(self) -> None:

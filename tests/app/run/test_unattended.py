@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from agent.app.chat.record import open_store
 from agent.app.run.job import Job
 from agent.app.run.output import RunOutput
 from agent.app.run.request import RunRequest
@@ -19,6 +20,9 @@ from agent.core.stats import total
 from agent.headless.task import Task
 from agent.server.record import Endpoint
 from agent.session.store import SessionStore, load
+from tests.app.talk import served_by, settings_with, talking
+from tests.conftest import StartServer
+from tests.fakes.script import call
 
 
 class BrokenServing:
@@ -79,3 +83,31 @@ async def test_mistake_of_the_program_is_shown_and_still_a_result(
 def test_figures_that_are_not_there_leave_no_gap():
     finished = TurnFinished(reason="cancelled", answer="", detail="", steps=1, stats=total([]))
     assert summary_line(finished, 7.62) == "1 step · 7.6 s"
+
+
+async def test_turn_of_a_run_that_leaves_out_results_can_be_gone_back_to_before(
+    scripted_server: StartServer, work: Path
+):
+    chat = [call("shell", command=f"seq {number}000 {number}999") for number in range(1, 5)]
+    later = [call("shell", command=f"seq {number}000 {number}599") for number in range(5, 8)]
+    server = scripted_server(*chat, "Printed.", *later, "Again.", n_ctx=12_500)
+    async with talking(work, server, mode="auto", allow=("shell",)) as talk:
+        await talk.turn("first")
+    serving = served_by(server)(settings_with(mode="auto", allow=("shell",)))
+    output = RunOutput("jsonl", progress=io.StringIO(), answer=io.StringIO())
+    job = Job(
+        request=RunRequest(task=None, prompt="second", output="jsonl"),
+        task=Task(text="second"),
+        workspace=work,
+        serving=serving,
+        output=output,
+        deadline=TimeLimit(0),
+    )
+    store, old = open_store(work, profile="", kind="run", resume="last")
+    with store:
+        await UnattendedSession(job, await serving.endpoint(output.show), store, old).run()
+    async with talking(work, server, resume="last") as talk:
+        points = await talk.session.command("rewind_points", {})
+    causes = [record["cause"] for record in load(store.path) if record["type"] == "history"]
+    assert causes[-1] == "results of earlier turns were left out"
+    assert [(point.turn, point.chat) for point in points] == [(1, True), (2, True)]
