@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent.core.regular_file import read_regular
 
-_NAMES_ARE_WHOLE = (2, 3)  # the versions of an index that does not shorten names by those before
+NAMES_ARE_WHOLE = (2, 3)  # the versions of an index that does not shorten names by those before
 _LARGEST_BYTES = 64 * 1024 * 1024
 
 
@@ -45,5 +45,5 @@ def _data(index: Path) -> bytes | None:
         return b""
     except OSError:
         return None
-    is_plain = data[:4] == b"DIRC" and int.from_bytes(data[4:8], "big") in _NAMES_ARE_WHOLE
+    is_plain = data[:4] == b"DIRC" and int.from_bytes(data[4:8], "big") in NAMES_ARE_WHOLE
     return data if is_plain and b"link" not in data[-4096:] else None

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from agent.core.regular_file import read_regular
+from agent.permissions.git_index import NAMES_ARE_WHOLE
 
 _HEAD = re.compile(r'\[\s*([^\]"\s]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]\s*')
 _KEY = re.compile(r"([a-z][a-z0-9-]*)\s*(?:=\s*(.*))?$", re.IGNORECASE | re.DOTALL)
@@ -20,7 +21,14 @@ _OF_PARTIAL_CLONES = frozenset(
     {"uploadpack", "sshcommand", "gitproxy", "askpass", "vcs", "helper", "insteadof"}
 )
 _KNOWN_FILTER = re.compile(r"git-lfs (clean|smudge|filter-process)( (--|%f))*")
+_REMERGES = frozenset({"remerge", "r"})
 _LARGEST_BYTES = 1_000_000
+_LARGEST_INDEX_BYTES = 64 * 1024 * 1024
+_MOST_REPOSITORIES = 200
+# gitformat-index(5): the mode of a submodule, and how far behind it the name begins, by the kind of hash
+_LINK = (0o160000).to_bytes(4, "big")
+_FROM_MODE_TO_NAME = (16 + 20 + 2, 16 + 32 + 2)
+_LONGER_FLAGS = 2
 
 
 def repository_of(folder: Path, root: Path) -> Path | None:
@@ -41,9 +49,47 @@ def repository_of(folder: Path, root: Path) -> Path | None:
 def program_named_by(git_folder: Path) -> str:
     """The setting, or the file, by which git may start a program when it only reads; empty where none is.
 
+    A git that shows the state or the differences of a repository starts another in each of its submodules.
+
     Args:
         git_folder: a `.git` folder, or a `.git` file that names one.
     """
+    places = [git_folder]
+    for number, place in enumerate(places):  # it grows
+        if number >= _MOST_REPOSITORIES:
+            return "one of too many submodules"
+        found = _named_by_one(place)
+        if found:
+            return found if not number else f"{found} of the submodule {place.parent.name}"
+        try:
+            places += (each for each in _submodules(place) if each not in places)
+        except (OSError, ValueError):
+            return "what cannot be read"
+    return ""
+
+
+def _submodules(git_folder: Path) -> Iterator[Path]:
+    """The `.git` of submodules that are there, and of what only looks like one in the bytes of the index."""
+    try:
+        data = read_regular(_followed(git_folder) / "index", _LARGEST_INDEX_BYTES)
+    except FileNotFoundError:
+        return
+    at = data.find(_LINK)
+    if at >= 0 and int.from_bytes(data[4:8], "big") not in NAMES_ARE_WHOLE:
+        raise ValueError("the index shortens the names of submodules")
+    names: set[bytes] = set()
+    while at >= 0:
+        for distance in _FROM_MODE_TO_NAME:
+            for start in (at + distance, at + distance + _LONGER_FLAGS):
+                names.add(data[start : max(data.find(b"\0", start), start)])
+        at = data.find(_LINK, at + 1)
+    for name in sorted(names - {b""}):
+        place = git_folder.parent / os.fsdecode(name) / ".git"
+        if os.path.lexists(place):
+            yield place
+
+
+def _named_by_one(git_folder: Path) -> str:
     try:
         own = _followed(git_folder)
         common = _common(own)
@@ -53,7 +99,14 @@ def program_named_by(git_folder: Path) -> str:
     except (OSError, ValueError):
         return "what cannot be read"
     partial = any(key in ("promisor", "partialclone") for _, key, _ in settings)
-    named = (f"{section}.{key}" for section, key, value in settings if _starts(section, key, value, partial))
+    merges = any(
+        (section, key) == ("log", "diffmerges") and value in _REMERGES for section, key, value in settings
+    )
+    named = (
+        f"{section}.{key}"
+        for section, key, value in settings
+        if _starts(section, key, value, partial) or (merges and (section, key) == ("merge", "driver"))
+    )
     hooks = (value for section, key, value in settings if (section, key) == ("core", "hookspath"))
     found = next(named, "")
     if not found and any(_is_program(common.parent / hook / "post-index-change") for hook in hooks):
@@ -70,6 +123,8 @@ def _starts(section: str, key: str, value: str, partial: bool) -> bool:
     if section == "diff" and key in (*_OF_DIFFS, "external"):
         return True
     if partial and (key in _OF_PARTIAL_CLONES or (key == "url" and "::" in value)):
+        return True
+    if section == "gpg" and key == "program":  # a format with %G? asks it, which may be a setting too
         return True
     if section == "log" and key == "showsignature":
         return value.lower() not in ("false", "no", "off", "0")

@@ -17,7 +17,25 @@ from tests.repo.lacking import WAYS, lack
 from tests.repo.test_untrusted_repository import SETTINGS
 
 Git = Callable[..., None]
-READING = (("status",), ("diff",), ("log", "-p"), ("show", "HEAD"), ("blame", "a.txt"), ("grep", "a"))
+READING = (
+    ("status",),
+    ("diff",),
+    ("log", "-p"),
+    ("log", "-m", "-p"),
+    ("show", "HEAD"),
+    ("blame", "a.txt"),
+    ("grep", "a"),
+)
+SIGNED = """tree {tree}
+{parents}
+author a <a@example.org> 1700000000 +0000
+committer a <a@example.org> 1700000000 +0000
+gpgsig -----BEGIN PGP SIGNATURE-----
+ iQ
+ -----END PGP SIGNATURE-----
+
+signed
+"""
 HARMLESS = {
     "none": {},
     "what-clone-writes": {
@@ -71,6 +89,25 @@ def repo(tmp_path: Path, git: Git) -> Path:
     return folder
 
 
+def sign_a_merge(repo: Path) -> None:
+    """Of two commits that change the same file, with text where a signature would be."""
+
+    def git(*words: str, text: str = "") -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        return subprocess.run(
+            ("git", *who, *words), cwd=repo, check=True, capture_output=True, encoding="utf-8", input=text
+        ).stdout.strip()
+
+    def commit(text: str) -> str:
+        (repo / "a.txt").write_text(text, encoding="utf-8")
+        git("add", "a.txt")
+        return git("commit-tree", git("write-tree"), "-p", "HEAD", text="x")
+
+    parents = [f"parent {commit(text)}" for text in ("b\n", "c\n")]
+    signed = SIGNED.format(tree=git("write-tree"), parents="\n".join(parents))
+    git("reset", "-q", "--hard", git("hash-object", "-t", "commit", "-w", "--stdin", text=signed))
+
+
 def started(repo: Path, git: Git, settings: dict[str, str]) -> bool:
     """Whether a reading git starts a program by these settings."""
     marker, program = repo.parent / "started", repo.parent / "program"
@@ -93,8 +130,35 @@ def started(repo: Path, git: Git, settings: dict[str, str]) -> bool:
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_every_program_that_git_starts_is_named(repo: Path, git: Git, settings: dict[str, str]):
+    sign_a_merge(repo)
     if started(repo, git, settings):
         assert program_named_by(repo / ".git")
+
+
+@pytest.mark.parametrize("name", ["signatures-in-logs", "signatures-in-formats", "merging-again"])
+def test_the_commit_of_the_test_before_is_one_that_programs_are_asked_about(repo: Path, git: Git, name: str):
+    sign_a_merge(repo)
+    assert started(repo, git, SETTINGS[name])
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_a_program_that_git_starts_for_a_submodule_is_named(repo: Path, git: Git, version: str):
+    inner = repo / "deep" / "sub ü"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q", "--template=")
+    git(inner, "commit", "-qm", "x", "--allow-empty")
+    git(repo, "config", "index.version", version)
+    git(repo, "add", ".")
+    git(repo, "update-index", "--index-version", version)
+    assert (program_named_by(repo / ".git") == "") == (version == "2")
+    marker, program = repo.parent / "started", repo.parent / "program"
+    program.write_text(f"#!/bin/sh\n: > {marker}\n", encoding="utf-8")
+    program.chmod(0o755)
+    git(inner, "config", "core.fsmonitor", str(program))
+    git(repo, "status")
+    assert marker.exists()
+    named = program_named_by(repo / ".git")
+    assert named == ("core.fsmonitor of the submodule sub ü" if version == "2" else "what cannot be read")
 
 
 @pytest.mark.parametrize("settings", WAYS.values(), ids=WAYS)

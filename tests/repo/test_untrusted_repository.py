@@ -39,6 +39,8 @@ SETTINGS: dict[str, dict[str, str]] = {
     "ssh-signing": {"gpg.format": "ssh", "gpg.ssh.program": PROGRAM, "commit.gpgSign": "true",
                     "gpg.ssh.defaultKeyCommand": PROGRAM},
     "signatures-in-logs": {"log.showSignature": "true", "gpg.program": PROGRAM},
+    "signatures-in-formats": {"format.pretty": "%G?", "gpg.program": PROGRAM},
+    "merging-again": {"log.diffMerges": "remerge", "merge.x.driver": PROGRAM},
     "credentials": {"credential.helper": f"!{PROGRAM}"},
     "proxy": {"core.gitProxy": PROGRAM},
     "aliases": {"alias.status": f"!{PROGRAM}", "alias.ls-files": f"!{PROGRAM}", "alias.x": f"!{PROGRAM}"},
