@@ -54,6 +54,7 @@ async def test_only_what_is_new_is_shown_and_all_of_it_is_in_the_file(shell: She
     assert first.startswith("one\njob 1 runs for ")
     assert second.startswith("two\njob 1 runs for ")
     kept = Path(second.rpartition("all output: ")[2])
+    assert kept.read_text("utf-8").split() == ["one", "two"]
     await shell("kill %1")
     assert kept.read_text("utf-8").split() == ["one", "two"]
 

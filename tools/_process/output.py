@@ -29,7 +29,8 @@ _LONGEST_LINE_HELD = 1 << 16
 class CommandOutput:
     """Shows output live, keeps its two ends, and writes all of it to a file once it gets long.
 
-    Needs the same memory for any length. `always_kept` writes the file from the first byte on.
+    Needs the same memory for any length. `always_kept` writes the file from the first byte on, for whoever
+    reads it meanwhile.
     """
 
     def __init__(self, spill_folder: Path, emit: Callable[[str], None], *, always_kept: bool = False) -> None:
@@ -37,7 +38,7 @@ class CommandOutput:
         self._beginning = bytearray()
         self._held = b""
         self._live = _LiveText(emit)
-        self._file = _KeptFile(spill_folder)
+        self._file = _KeptFile(spill_folder, at_once=always_kept)
         self._always_kept = always_kept
         self._total = 0
 
@@ -147,8 +148,9 @@ class _LiveText:
 class _KeptFile:
     """A file with the output, up to a limit. The command matters more than its record."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, at_once: bool) -> None:
         self._folder = folder
+        self._at_once = at_once
         self._stream: IO[bytes] | None = None
         self._unchecked = 0
         self._failed = False
@@ -165,7 +167,7 @@ class _KeptFile:
             stream.write(data[:room])
             self.size += min(room, len(data))
             self.is_full = len(data) > room or self._takes_last_room(len(data))
-            if self.is_full:
+            if self.is_full or self._at_once:
                 stream.flush()
         except OSError:  # no space, no folder
             self._failed = True
