@@ -17,6 +17,12 @@ class StillLoadingError(ServerError):
         super().__init__(f"the server at {base_url} is still loading its model", "try again in a moment")
 
 
+_NO_KEY_HINT = "it wants one: name the environment variable that holds its key in server.api_key_env"
+_ANOTHER_KEY_HINT = (
+    "one was sent: correct what is in the variable that server.api_key_env or the profile names"
+)
+
+
 def describe(base_url: str, api_key: str = "", model: str = "") -> Offer:
     """What the server at `base_url` (without `/v1`) offers. `context_tokens` is 0 when it does not say.
 
@@ -37,7 +43,7 @@ def describe(base_url: str, api_key: str = "", model: str = "") -> Offer:
     if facts.needs_key:
         raise ServerError(
             f"the server at {base_url} does not accept the key (HTTP 401 or 403)",
-            "name the environment variable that holds its key in server.api_key_env",
+            _ANOTHER_KEY_HINT if api_key else _NO_KEY_HINT,
         )
     if facts.is_router:
         raise ServerError(

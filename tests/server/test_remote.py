@@ -78,6 +78,14 @@ def test_server_that_cannot_be_used_is_told_why(answers: dict, words: str, serve
         describe(url(server))
 
 
+@pytest.mark.parametrize(("key", "words"), [("", "it wants one"), ("wrong", "one was sent")])
+def test_refused_key_is_told_from_a_missing_one(key: str, words: str, server: Stub):
+    server.answers["/props"] = (401, {})
+    with pytest.raises(ServerError) as refused:
+        describe(url(server), key)
+    assert words in refused.value.hint
+
+
 @pytest.mark.parametrize("path", ["/health", "/props"])
 def test_server_that_loads_its_model_may_be_asked_again(path: str, server: Stub):
     server.answers[path] = (503, {"error": {"message": "Loading model"}})

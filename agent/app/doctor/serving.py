@@ -117,9 +117,18 @@ def _binary(patient: Patient, chosen: Profile) -> Iterator[Finding]:
 
 def _elsewhere(patient: Patient, chosen: Profile) -> Iterator[Finding]:
     url = (chosen.url or "").rstrip("/").removesuffix("/v1")
-    key = patient.environment.get(chosen.api_key_env or "", "")
+    server = (
+        patient.loaded.settings.server if patient.loaded else None
+    )  # what it says goes before the profile
+    variable = (server.api_key_env if server else "") or chosen.api_key_env or ""
+    key = patient.environment.get(variable, "").strip()
+    if variable and not key:
+        yield problem(
+            "engine", f"the variable {variable}, which holds the server's key, is not set", f"set {variable}"
+        )
+        return
     try:
-        offer = describe(url, key, chosen.model or "")
+        offer = describe(url, key, (server.model if server else "") or chosen.model or "")
     except AgentError as error:
         yield of_error("engine", error)
         return

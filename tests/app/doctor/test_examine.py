@@ -124,6 +124,19 @@ def test_window_that_neither_the_server_nor_anybody_else_tells_is_a_problem(
     assert look("window", "box") == []
 
 
+def test_server_of_the_settings_is_asked_with_the_key_and_model_of_the_settings(
+    machine: Machine, look: Look, other_engine: StartEngine
+):
+    server = other_engine("vllm", models=("one", "two"), api_key="sesam")
+    machine.variables |= {"AGENT_SERVER_URL": server.url, "AGENT_SERVER_API_KEY_ENV": "BOX_KEY"}
+    machine.variables |= {"AGENT_SERVER_MODEL": "two", "BOX_KEY": "sesam"}
+    [finding] = look("engine")
+    assert finding.level == "ok", finding.message
+    del machine.variables["BOX_KEY"]
+    [finding] = look("engine")
+    assert (finding.level, finding.remedy) == ("problem", "set BOX_KEY")
+
+
 def test_broken_profile_that_is_not_in_use_is_a_warning(machine: Machine, look: Look):
     folder = machine.folder / "config" / "profiles"
     folder.mkdir(parents=True)
