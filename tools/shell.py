@@ -58,7 +58,8 @@ class ShellTool:
             return self, {"command": "true"}  # only about what was allowed and started before
         if self._folder is None or self._workspace is None:
             return None
-        inside = shlex.quote(shown(self._workspace, self._folder))
+        name = shown(self._workspace, self._folder)
+        inside = shlex.quote(f"./{name}" if name.startswith(("-", "~")) else name)
         return self, {**params.model_dump(exclude_none=True), "command": f"cd {inside}\n{params.command}"}
 
     async def run(self, params: ShellParams, context: ToolContext) -> ToolResult:

@@ -146,11 +146,15 @@ def _spellings(texts: list[str]) -> set[str]:
 
 
 def _conclude(finding: Finding, tool: str, subject: str, around: Circumstances) -> Decision:
+    finding = replace(finding, reason=_in_utf_8(finding.reason))
     rule = finding.rule.text if finding.rule is not None else None
     if finding.verdict == "allow":
         return Decision("allow", finding.reason, rule)
     suggestion = finding.suggestion if finding.verdict == "ask" else None
-    shown = " ".join(subject.split())
+    if suggestion is not None and suggestion != _in_utf_8(suggestion):
+        suggestion = None  # no file of settings could hold it
+        finding = replace(finding, suggestion=None)
+    shown = _in_utf_8(" ".join(subject.split()))
     if len(shown) > _SUBJECT_LENGTH:
         shown = shown[:_SUBJECT_LENGTH] + "..."
     what = f'{tool} "{shown}"' if shown else tool
@@ -159,6 +163,11 @@ def _conclude(finding: Finding, tool: str, subject: str, around: Circumstances) 
     if finding.verdict == "ask":  # who is asked has the call in front of them
         return Decision("ask", finding.reason, rule, suggestion)
     return Decision("deny", f"not allowed: {what}: {finding.reason}", rule, suggestion)
+
+
+def _in_utf_8(text: str) -> str:
+    """Without the halves of characters that stand for the bytes of a name that is no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _headless_reason(what: str, finding: Finding) -> str:

@@ -86,7 +86,7 @@ class _Findings:
             return
         if CONTROL.search(text):
             self.doubts.append("there are control characters in the command")
-        data = text.encode("utf-8", "surrogatepass")
+        data = _bytes_of(text)
         root = _parser().parse(data).root_node
         if root.has_error:
             self.doubts.append("it cannot be parsed as a shell command")
@@ -111,6 +111,14 @@ class _Findings:
             self.add(inner, stdin, index, depth + 1)
         for script in opened.scripts:
             self.read(script, index, depth + 1)
+
+
+def _bytes_of(text: str) -> bytes:
+    """What the shell gets: a name that is no UTF-8 has its own bytes. No shell gets other lone surrogates."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
 class _Walker:

@@ -302,6 +302,34 @@ def test_writing_a_file_that_has_other_names_asks(
     assert judge("edit", path=name, mode=mode, rules=rules).verdict == "allow"
 
 
+@pytest.mark.parametrize("mode", ["plan", "accept-edits"])
+@pytest.mark.parametrize(
+    "command", ["cat '\udcff/l/passwd'", "cd '\udcff'\ncat l/passwd", 'cat < "\udcff"/l/passwd']
+)
+def test_a_folder_whose_name_is_no_utf_8_hides_no_link_that_leads_out(
+    tmp_path: Path, mode: Mode, command: str
+):
+    workspace = tmp_path / "workspace"
+    (workspace / "\udcff").mkdir(parents=True)
+    (workspace / "\udcff" / "l").symlink_to(tmp_path)
+    (tmp_path / "passwd").touch()
+    (workspace / "\udcff" / "plain").touch()
+
+    from agent.permissions.gate import Decision, decide
+
+    def decision(text: str) -> Decision:
+        arguments = {"command": text}
+        return decide(
+            "shell", "execute", arguments, workspace=workspace, mode=mode, rules=Rules(), headless=False
+        )
+
+    asked = decision(command)
+    assert asked.verdict == "ask"
+    assert asked.suggested_rule is None
+    assert asked.reason.encode("utf-8").endswith(b"l/passwd is outside the workspace")
+    assert decision(command.replace("l/passwd", "plain")).verdict == "allow"
+
+
 def test_only_shell_commands_load_the_shell_grammar() -> None:
     script = """
 import sys

@@ -8,7 +8,7 @@ import pytest
 
 from agent.core.tool import ToolContext
 from agent.permissions.gate import decide
-from agent.permissions.rules import parse_rules
+from agent.permissions.rules import Rules, parse_rules
 from tests.tools.shelling import Shell, opened
 from tools.shell import ShellParams
 
@@ -94,3 +94,19 @@ async def test_a_deny_rule_holds_in_the_folder_where_the_command_runs(shell: She
         tool.name, tool.access, arguments, workspace=workspace, mode="auto", rules=rules, headless=False
     )
     assert decision.verdict == "deny"
+
+
+@pytest.mark.parametrize("name", ["-x", "-", "~", "a\nb"])
+async def test_the_gate_finds_a_folder_with_an_odd_name(shell: Shell, workspace: Path, name: str):
+    (workspace / name).mkdir()
+    (workspace / name / "file").touch()
+    await shell(f"cd './{name}'")
+
+    meant = shell.tool.acts_as(ShellParams(command="cat file"))
+
+    assert meant is not None
+    tool, arguments = meant
+    decision = decide(
+        tool.name, tool.access, arguments, workspace=workspace, mode="ask", rules=Rules(), headless=False
+    )
+    assert decision.verdict == "allow"
