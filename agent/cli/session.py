@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 SHOWN = 20
+LAST = "last"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -50,7 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "session",
         metavar="SESSION",
         nargs="?",
-        help="an id, or its beginning or end (default: the last run or conversation)",
+        help="an id, its beginning or end, or last (default: the last run or conversation)",
     )
     show.add_argument("--raw", action="store_true", help="print the recorded events as JSON lines")
     show.set_defaults(func=show_session)
@@ -83,7 +84,7 @@ def _add_going_on(
             "session",
             metavar="SESSION",
             nargs="?",
-            help="an id, or its beginning or end (default: the last conversation)",
+            help="an id, its beginning or end, or last (default: the last conversation)",
         )
     resume.set_defaults(func=resume_session)
     fork.set_defaults(func=fork_session)
@@ -103,7 +104,7 @@ def _add_export(
         "session",
         metavar="SESSION",
         nargs="?",
-        help="an id, or its beginning or end (default: the last run or conversation)",
+        help="an id, its beginning or end, or last (default: the last run or conversation)",
     )
     export.add_argument(
         "--format",
@@ -197,7 +198,7 @@ def fork_session(arguments: argparse.Namespace) -> int:
     from agent.resources import state_folder
 
     workspace = workspace_of(state_folder(), arguments.directory)
-    print(fork_of(workspace, arguments.session or "last"))
+    print(fork_of(workspace, arguments.session or LAST))
     return 0
 
 
@@ -304,7 +305,7 @@ def _chosen(state: Path, workspace: Path, name: str | None) -> Path:
     from agent.core.errors import UsageError
     from agent.session.catalogue import find_session, session_folders, summarise
 
-    if name is not None:
+    if name not in (None, LAST):
         return find_session(state, workspace, name)
     folders = session_folders(state, workspace)
     if not folders:

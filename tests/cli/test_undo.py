@@ -249,11 +249,13 @@ def test_a_damaged_record_is_shown_as_far_as_it_goes(workspace: Path, damage: by
     assert agent("session", "list") == 0
 
 
-def test_show_without_an_id_means_the_last_run_and_not_its_undo(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("named", [(), ("last",)])
+@pytest.mark.parametrize("action", ["show", "export"])
+def test_last_or_no_id_at_all_means_the_last_run_and_not_its_undo(
+    action: str, named: tuple[str, ...], workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record_run(workspace, "the task of the run", {"a.py": "new\n"})
     agent("undo")
     capsys.readouterr()
-    assert agent("session", "show") == 0
+    assert agent("session", action, *named) == 0
     assert "edit" in capsys.readouterr().out
