@@ -94,11 +94,11 @@ def run_unset(arguments: argparse.Namespace) -> int:
 def _warn_of_no_profile(name: str) -> None:
     """It may be made later, so it is no mistake yet; a slip would come up only at the next start."""
     from agent.core.errors import UsageError
-    from agent.resources import config_folder, profiles_folder
+    from agent.resources import places_of_profiles
     from agent.server.profile_files import find_profile
 
     try:
-        find_profile(name, [config_folder() / "profiles", profiles_folder()])
+        find_profile(name, places_of_profiles())
     except UsageError as error:
         print(f"warning: {error}", file=sys.stderr)
 

@@ -245,6 +245,6 @@ def _files_of_all_profiles() -> "dict[str, tuple[ModelFile, list[str]]]":
 
 
 def _folders() -> list[Path]:
-    from agent.resources import config_folder, profiles_folder
+    from agent.resources import places_of_profiles
 
-    return [config_folder() / "profiles", profiles_folder()]
+    return places_of_profiles()

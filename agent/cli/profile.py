@@ -173,6 +173,6 @@ def _make(name: str, base_name: str | None) -> Path:
 
 
 def _folders() -> list[Path]:
-    from agent.resources import config_folder, profiles_folder
+    from agent.resources import places_of_profiles
 
-    return [config_folder() / "profiles", profiles_folder()]
+    return places_of_profiles()

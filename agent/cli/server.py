@@ -158,12 +158,12 @@ def run_stop(arguments: argparse.Namespace) -> int:
 
 def _name_of(profile: str, records: "Sequence[Record]") -> str:
     """The name of a profile that is there, or that a server was started with. Raises UsageError."""
-    from agent.resources import config_folder, profiles_folder
+    from agent.resources import places_of_profiles
     from agent.server.profile_files import find_profile
 
     if any(record.profile == profile for record in records):
         return profile
-    return find_profile(profile, [config_folder() / "profiles", profiles_folder()]).stem
+    return find_profile(profile, places_of_profiles()).stem
 
 
 def run_restart(arguments: argparse.Namespace) -> int:
@@ -212,11 +212,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     from agent.app.servers.fitting import fit_to_machine
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import ExitCode
-    from agent.resources import config_folder, expand_home, profiles_folder
+    from agent.resources import expand_home, places_of_profiles
     from agent.server.argv import Places, command_for
     from agent.server.profile_files import load_profile
 
-    profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
+    profile = load_profile(arguments.profile, places_of_profiles())
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
     capabilities = _capabilities(arguments, profile, settings.server.binary)
     fit = fit_to_machine(profile, settings.server.threads)

@@ -115,12 +115,12 @@ def run_fit(arguments: argparse.Namespace) -> int:
     from agent.app.servers.fitting import fit_to_machine
     from agent.config.load import find_project_root, load_settings
     from agent.core.errors import ModelFileError
-    from agent.resources import cache_folder, config_folder, profiles_folder
+    from agent.resources import cache_folder, places_of_profiles
     from agent.server.fit_report import fit_report, render_fit
     from agent.server.hardware import detect_hardware
     from agent.server.profile_files import load_profile
 
-    profile = load_profile(arguments.profile, [config_folder() / "profiles", profiles_folder()])
+    profile = load_profile(arguments.profile, places_of_profiles())
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
     models = settings.models.folder
     profile = _for_the_program(profile, settings.server.binary)

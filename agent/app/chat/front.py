@@ -250,12 +250,12 @@ async def _profiles(workspace: Path, arguments: Mapping[str, Any]) -> "list[Prof
 
 def _known_profiles(workspace: Path, name: str) -> "list[ProfileRow]":
     from agent.app.services.profile_rows import profile_rows
-    from agent.resources import profiles_folder
+    from agent.resources import places_of_profiles
     from agent.server.profile_files import load_profile
     from agent.ui.options import Opening
 
     if name:
-        load_profile(name, [config_folder() / "profiles", profiles_folder()])
+        load_profile(name, places_of_profiles())
         return []
     try:
         folder = settings_for(workspace, Opening()).settings.models.folder
