@@ -1,7 +1,7 @@
 """Which option is proposed, and which others are shown. Plain logic on what was found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from agent.app.setup.look import Surroundings
@@ -145,7 +145,12 @@ def _resumed(found: Surroundings, name: str, running: Sequence[Option]) -> Optio
 
 
 def _of_settings(found: Surroundings, running: Sequence[Option]) -> Option | None:
-    """The profile that the person's own file names, if it can be set up."""
+    """What the person's settings mean, if it can be set up: an address goes before a profile, as in a run."""
+    address = found.loaded.settings.server.url.rstrip("/").removesuffix("/v1")
+    address = address.replace("//localhost:", "//127.0.0.1:")  # as it is written of servers that were found
+    at_address = next((one for one in running if one.url == address), None)
+    if at_address is not None:
+        return replace(at_address, why="your settings name its address")
     if found.loaded.origins["profile"].layer != "user":
         return None
     try:
@@ -176,4 +181,7 @@ def _notes(found: Surroundings) -> list[str]:
     variable = found.environment.get("AGENT_PROFILE")
     if variable:
         notes.append(f"AGENT_PROFILE={variable} is set and wins over what is written to your settings")
+    address = found.environment.get("AGENT_SERVER_URL")
+    if address:
+        notes.append(f"AGENT_SERVER_URL={address} is set: runs use that server, whatever profile is written")
     return notes

@@ -136,6 +136,21 @@ def test_what_the_settings_name_comes_first(machine: Machine):
     assert (option.profile, option.why) == ("embedded-draft", "your settings name it")
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_running_server_whose_address_the_settings_name_goes_before_their_profile(
+    host: str, machine: Machine
+):
+    machine.configure(f'profile = "embedded-draft"\n[server]\nurl = "http://{host}:1234/v1"\n')
+    machine.running = [LM_STUDIO]
+    option = machine.proposal().option
+    assert (option.profile, option.why) == ("lm-studio-1234", "your settings name its address")
+
+
+def test_address_in_a_variable_is_said_to_win_over_what_is_written(machine: Machine):
+    machine.variables["AGENT_SERVER_URL"] = "http://box:8080"
+    assert "AGENT_SERVER_URL=http://box:8080" in " ".join(machine.proposal().notes)
+
+
 def test_server_of_the_settings_that_is_gone_gives_way(machine: Machine):
     folder = machine.folder / "config" / "profiles"
     folder.mkdir(parents=True)
