@@ -51,8 +51,25 @@ def run_status(arguments: argparse.Namespace) -> int:
         for status in statuses:
             print("\n".join(status_lines(status)))
         if not statuses:
-            print("no server is running; start one with `agent server start`", file=sys.stderr)
+            print(_where_there_is_one(), file=sys.stderr)
     return 0 if any(status.state != "ended" for status in statuses) else 1
+
+
+def _where_there_is_one() -> str:
+    """What to do where nothing runs that was started here."""
+    from agent.app.servers.serving import choose
+    from agent.config.load import find_project_root, load_settings
+    from agent.core.errors import AgentError
+
+    none = "no server is running; start one with `agent server start`"
+    try:
+        serving = choose(load_settings(find_project_root(Path.cwd()), os.environ, {}))
+    except AgentError:  # said by whatever needs the settings
+        return none
+    address = serving.profile.url
+    if serving.is_managed or not address:
+        return none
+    return f"no server was started here; your settings use the one at {address}, which `agent doctor` asks"
 
 
 def status_lines(status: "ServerStatus") -> list[str]:

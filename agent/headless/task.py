@@ -142,6 +142,10 @@ def _checked(matter: dict[str, Any], source: str) -> dict[str, Any]:
             values[key] = reader(value)
         except ValueError as error:
             hint = _CHECK_HINT if key == "check" else ""
+            if reader is _text and isinstance(
+                value, bool | int | float
+            ):  # the shell knows a `true`, YAML another
+                hint = f'in quotes it is a text: `{key}: "{str(value).lower()}"`'
             raise UsageError(f"{source}: {key} in the front matter has to be {error}", hint) from None
     return values
 

@@ -56,6 +56,16 @@ def test_status_without_a_server_is_exit_code_1(home: Path, capsys: pytest.Captu
     assert "agent server start" in capsys.readouterr().err
 
 
+def test_status_names_the_server_of_somebody_else_that_the_settings_use(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("AGENT_SERVER_URL", "http://box:8080")
+    assert run(["server", "status"]) == 1
+    said = capsys.readouterr().err
+    assert "http://box:8080" in said
+    assert "agent server start" not in said
+
+
 def test_status_as_json_without_a_server_is_an_empty_list(home: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["server", "status", "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == []

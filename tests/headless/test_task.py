@@ -134,6 +134,13 @@ def test_an_unknown_key_is_named_with_what_was_meant(line: str, hint: str):
 
 
 @pytest.mark.parametrize(
+    ("line", "quoted"), [("check: true", 'check: "true"'), ("profile: 3090", 'profile: "3090"')]
+)
+def test_a_word_that_yaml_takes_for_something_else_is_shown_in_quotes(line: str, quoted: str):
+    assert quoted in refusal(matter(line)).hint
+
+
+@pytest.mark.parametrize(
     ("line", "wanted"),
     [
         ("check: [make]", "check in the front matter has to be a text"),
