@@ -21,7 +21,7 @@ _RULED_OUT = re.compile(
     # deletes the folder that it names, uploads, waits for a person, or names programs to run
     r"--install-types|--basetemp(=.*)?|--pastebin(=.*)?|--pdb(cls=?.*)?|--trace|--py.*|--wrapper.*|--ui(=.*)?"
     r"|--?(exec|toolexec|overlay|modfile|vettool|jsontool|ldflags|gcflags|asmflags|gccgoflags|compiler)(=.*)?"
-    r"|--config(=.*)?|-Z.*|\+.*"
+    r"|--config(=.*)?|-Z.*|\+.*|--(tx|px)(=.*)?"
 )
 
 

@@ -43,6 +43,9 @@ _GIT_OPTIONS = options(
 )  # fmt: skip
 
 
+_FOLDER_OF_EACH_FILE = Word(None, "$(dirname FILE)")
+
+
 @dataclass
 class Opened:
     """What a wrapper starts: commands as words and texts that a shell reads. `reads` are files of its own."""
@@ -235,10 +238,15 @@ def _trap(words: Words) -> Opened:
 
 
 def _find(words: Words) -> Opened:
-    """`-exec`, `-execdir`, `-ok` and `-okdir` start the words up to `;` or `{} +`."""
+    """`-exec`, `-execdir`, `-ok` and `-okdir` start the words up to `;` or `{} +`.
+
+    With `dir` they do so in the folder of each file, which for the workspace itself is the one above.
+    """
     opened = Opened(inner_at=len(words))
     position = 1
     while position < len(words):
+        if words[position].value in {"-execdir", "-okdir"}:
+            opened.folder = _FOLDER_OF_EACH_FILE
         if words[position].value in {"-exec", "-execdir", "-ok", "-okdir"}:
             opened.inner_at = min(opened.inner_at, position + 1)
             end = position + 1

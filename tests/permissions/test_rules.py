@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from agent.core.errors import UsageError
+from agent.permissions.context import Mode
 from agent.permissions.rules import Rules, exact_shell_rule, parse_rule, parse_rules
 from tests.permissions.conftest import Decide
 
@@ -240,3 +243,14 @@ def test_the_decision_names_the_rule_and_its_source(judge: Decide) -> None:
     decision = judge("shell", command="rm x", rules=rules)
     assert decision.rule == "shell(rm *)"
     assert "the task file" in decision.reason
+
+
+@pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto", "plan"])
+def test_a_rule_for_find_says_nothing_of_the_folders_that_execdir_runs_in(
+    judge: Decide, workspace: Path, mode: Mode
+) -> None:
+    command = f"find {workspace} -maxdepth 0 -execdir cat notes ';'"
+    rules = parse_rules(allow=["shell(find *)", "shell(cat *)"], source="test")
+    assert judge("shell", command=command, mode=mode, rules=rules).verdict == "ask"
+    word_for_word = parse_rules(allow=[f"shell({command})"], source="test")
+    assert judge("shell", command=command, mode="ask", rules=word_for_word).verdict == "allow"
