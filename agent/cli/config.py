@@ -12,10 +12,17 @@ WIDEST_VALUE = 48
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds `config` with `show`, `path`, `set` and `unset`."""
     parser = subparsers.add_parser("config", help="show and change settings", description=__doc__)
-    parser.set_defaults(func=run_show, json=False, explain=False)
+    parser.set_defaults(func=run_show, key="", json=False, explain=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
     show = actions.add_parser("show", help="every setting, its value and where it came from")
+    show.add_argument(
+        "key",
+        metavar="KEY",
+        nargs="?",
+        default="",
+        help="one setting, or a section such as limits (default: all)",
+    )
     show.add_argument("--json", action="store_true", help="one JSON object on stdout")
     show.add_argument("--explain", action="store_true", help="say what each setting means, with its unit")
     show.set_defaults(func=run_show)
@@ -35,28 +42,55 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Prints all settings as they are in the present folder; notices go to stderr."""
+    """Prints settings as they are in the present folder; notices go to stderr.
+
+    Raises:
+        UsageError: there is neither a setting nor a section of that name.
+    """
     from agent.config.layers import unknown_variables
     from agent.config.load import find_project_root, load_settings
     from agent.config.show import as_json, as_rows, explanations
 
+    wanted = _keys_under(arguments.key)
     if arguments.explain and not arguments.json:
-        print("\n".join(explanations()))  # also for who has to mend settings that cannot be read
+        print(
+            "\n".join(line for line in explanations() if line.split()[0] in wanted)
+        )  # also for who has to mend settings that cannot be read
         return 0
     flags = {"profile": getattr(arguments, "profile", None)}
     loaded = load_settings(find_project_root(Path.cwd()), os.environ, flags)
     if arguments.json:
         import json
 
-        print(json.dumps(as_json(loaded), indent=2))
+        shown = as_json(loaded)
+        shown["settings"] = {key: told for key, told in shown["settings"].items() if key in wanted}
+        print(json.dumps(shown, indent=2))
     else:
-        print("\n".join(align([("KEY", "VALUE", "SOURCE"), *as_rows(loaded)])))
+        rows = [row for row in as_rows(loaded) if row[0] in wanted]
+        print("\n".join(align([("KEY", "VALUE", "SOURCE"), *rows])))
     for notice in loaded.notices:
         print(notice, file=sys.stderr)
     for name, meant in unknown_variables(os.environ).items():
         guess = f"; did you mean {meant}?" if meant else ""
         print(f"warning: {name} is no setting of this program and counts for nothing{guess}", file=sys.stderr)
     return 0
+
+
+def _keys_under(name: str) -> list[str]:
+    """The setting of that name, or those of the section; all without a name. Raises UsageError."""
+    from agent.config.model import all_settings
+    from agent.core.errors import UsageError
+    from agent.core.likeness import did_you_mean
+
+    keys = [info.key for info in all_settings()]
+    found = [key for key in keys if not name or key == name or key.startswith(f"{name}.")]
+    if not found:
+        names = [*keys, *dict.fromkeys(key.partition(".")[0] for key in keys)]
+        raise UsageError(
+            f"there is no setting {name!r}",
+            did_you_mean(name, names, "`agent config show` lists all settings"),
+        )
+    return found
 
 
 def run_path(arguments: argparse.Namespace) -> int:

@@ -58,6 +58,31 @@ def test_show_has_a_line_for_each_setting_with_its_source(
     assert lines_about("limits.max_tokens", shown)[0].index("default") == line.index("user")
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "last"),
+    [
+        ("limits.max_steps", "limits.max_steps", "limits.max_steps"),
+        ("sandbox", "sandbox.mode", "sandbox.auto_allow"),
+    ],
+)
+def test_show_takes_one_setting_or_a_section(
+    name: str, first: str, last: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agent("config", "show", name) == 0
+    shown = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert (shown[0], shown[1], shown[-1]) == ("KEY", first, last)
+    agent("config", "show", name, "--json")
+    assert list(json.loads(capsys.readouterr().out)["settings"]) == shown[1:]
+    agent("config", "show", name, "--explain")
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == shown[1:]
+
+
+def test_show_of_a_setting_that_is_not_there_names_what_was_meant(project: Path) -> None:
+    with pytest.raises(UsageError, match=r"no setting 'limits.max_stepss'") as refusal:
+        agent("config", "show", "limits.max_stepss")
+    assert "did you mean 'limits.max_steps'?" in refusal.value.hint
+
+
 def test_config_alone_shows(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert agent("config") == 0
     assert lines_about("profile", capsys.readouterr().out)
