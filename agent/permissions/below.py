@@ -73,9 +73,9 @@ class Below:
         else:
             paths = ((entry.path, entry.is_symlink()) for entry in self.walk.files(begin))
         for path, is_link in paths:
-            if not self._is_left_out(path, root) and rule.path.touches(
-                self._place(path, is_link=is_link), self.around.workspace
-            ):
+            # of the two questions this is the quick one, and there may be thousands of files
+            touched = rule.path.touches(self._place(path, is_link=is_link), self.around.workspace)
+            if touched and not self._is_left_out(path, root):
                 what = f"{self.read.program} also reads {self._shown(path)}"
                 yield self._uncertain(rule, what + self._way_around(rule.path, root, path))
                 return
