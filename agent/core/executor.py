@@ -120,7 +120,7 @@ class ToolExecutor:
         try:
             params = tool.params.model_validate(dict(call.arguments))
         except ValidationError as error:
-            wrong = f"Wrong arguments for {call.name}: {_explain(error)}"
+            wrong = f"Wrong arguments for {call.name}: {_explain(error)}{_misnamed(tool, call, error)}"
             yield _Ended("error", ToolResult(wrong, is_error=True))
             return
         meant = _meant(tool, params, call.arguments)
@@ -203,3 +203,13 @@ def _explain(error: ValidationError) -> str:
         message = item["msg"][:1].lower() + item["msg"][1:]
         problems.append(f"{place}: {message}" if place else message)
     return "; ".join(problems)
+
+
+def _misnamed(tool: Tool, call: ToolCall, error: ValidationError) -> str:
+    """Names that the model made up, where one that is required is missing: it has meant that one."""
+    fields = tool.params.model_fields
+    names = [field.alias or name for name, field in fields.items()]
+    unknown = [name for name in call.arguments if name not in names]
+    if not unknown or not any(item["type"] == "missing" for item in error.errors()):
+        return ""
+    return f". There is no {', '.join(unknown)}: {call.name} takes {', '.join(names)}."

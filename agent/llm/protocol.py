@@ -30,6 +30,7 @@ from agent.llm.toolcalls import (
     complete_calls,
     is_nearly_a_call,
     parse_constrained,
+    parted_from_thoughts,
     recover_from_text,
 )
 
@@ -100,18 +101,22 @@ class NativeProtocol:
         if cut:
             return plain, CUT_REPLY
         try:
-            calls = complete_calls(pieces, f"call-{number}-")
+            calls = complete_calls(pieces, f"call-{number}-", self._names)
         except MalformedCallError as error:
             return plain, str(error)
+        thoughts, said = parted_from_thoughts(text, self._names)
         if not calls:
-            calls = recover_from_text(text, self._names, f"text-{number}-")
-        if not calls and is_nearly_a_call(text, self._names):
+            calls = recover_from_text(said, self._names, f"text-{number}-")
+        if not calls and is_nearly_a_call(said, self._names):
             return plain, CALL_AS_TEXT  # or it would pass for an answer, and the work for done
-        if not calls and not text.strip():
+        if not calls and not said.strip():
             # A call among thoughts may be one that the model only considered, so it is asked for again.
-            in_thoughts = recover_from_text(reasoning, self._names, "")
+            in_thoughts = self._has_a_call(reasoning) or self._has_a_call(thoughts)
             return plain, CALL_IN_THOUGHTS if in_thoughts else EMPTY_REPLY
         return AssistantMessage(text, reasoning, tuple(calls)), ""
+
+    def _has_a_call(self, thoughts: str) -> bool:
+        return bool(recover_from_text(thoughts, self._names, "")) or is_nearly_a_call(thoughts, self._names)
 
 
 class ConstrainedProtocol:

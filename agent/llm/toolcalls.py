@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,8 +45,8 @@ class CallPieces:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
 
-    def complete(self, fallback_id: str) -> ToolCall:
-        """The call; `fallback_id` is for servers that give none.
+    def complete(self, fallback_id: str, known: Collection[str] = ()) -> ToolCall:
+        """The call; `fallback_id` is for servers that give none, `known` are names of tools.
 
         Raises MalformedCallError when it names no tool or the arguments are no JSON object.
         """
@@ -55,11 +55,23 @@ class CallPieces:
                 "Your tool call names no tool. Nothing was run. Send the whole call again."
             )
         raw = joined(self.arguments).strip() or "{}"
-        arguments = _parse_object(raw, self.name)
-        return ToolCall(self.id or fallback_id, self.name, arguments, _as_sent_back(raw, arguments))
+        name = _as_told(self.name, known)
+        arguments = _parse_object(raw, name)
+        return ToolCall(self.id or fallback_id, name, arguments, _as_sent_back(raw, arguments))
 
 
-def complete_calls(pieces: Sequence[CallPieces], id_prefix: str) -> list[ToolCall]:
+def _as_told(name: str, known: Collection[str]) -> str:
+    """The name as the model was told it: gpt-oss has all tools in a namespace of its template, and where a
+    server does not take a call of its apart, marks of the template get into the name.
+    """
+    plain = name.partition("<|")[0].strip()
+    bare = plain.removeprefix("functions.")
+    return bare if bare in known else plain or name
+
+
+def complete_calls(
+    pieces: Sequence[CallPieces], id_prefix: str, known: Collection[str] = ()
+) -> list[ToolCall]:
     """The calls of one reply, each with an id of its own: results are told apart by nothing else.
 
     Raises MalformedCallError when one of them is unusable; then none of them is run.
@@ -67,7 +79,7 @@ def complete_calls(pieces: Sequence[CallPieces], id_prefix: str) -> list[ToolCal
     calls: list[ToolCall] = []
     seen: set[str] = set()
     for index, piece in enumerate(pieces):
-        call = piece.complete(f"{id_prefix}{index}")
+        call = piece.complete(f"{id_prefix}{index}", known)
         if call.id in seen:
             call = replace(call, id=f"{id_prefix}{index}")
         seen.add(call.id)
@@ -100,18 +112,40 @@ def parse_constrained(text: str, call_id: str) -> ToolCall:
 
 
 def recover_from_text(text: str, known: Collection[str], id_prefix: str) -> list[ToolCall]:
-    """Finds calls that a model wrote into its text: fenced, tagged or bare JSON objects.
+    """Finds calls that a model wrote into its text: JSON objects, fenced or bare, or tags of Qwen3-Coder.
 
-    Where there is none, the tags of Qwen3-Coder are calls, too. Only what names a known tool counts. Nothing
-    is guessed: an object that is no valid JSON is not a call, apart from doubled braces, which some templates
-    show to the model as the form to use.
+    Only what names a known tool counts. Nothing is guessed: an object that is no valid JSON is not a call,
+    apart from doubled braces, which some templates show to the model as the form to use. What stands in an
+    argument of a call is none, and neither is what follows a result that the model made up. Beside a call
+    that cannot be read none is run.
     """
-    calls: list[ToolCall] = []
-    for candidate in _json_objects(text):
-        call = _as_call(candidate, known, f"{id_prefix}{len(calls)}")
-        if call is not None and _is_utf8(call.arguments):
-            calls.append(call)
-    return calls or _tagged_calls(text, known, id_prefix)
+    written = _written_calls(text, known)
+    if not written or is_nearly_a_call(_without(text, written), known):
+        return []
+    return [
+        ToolCall(f"{id_prefix}{place}", one.name, one.arguments, _as_json(one.arguments), in_text=True)
+        for place, one in enumerate(written)
+    ]
+
+
+def parted_from_thoughts(text: str, known: Collection[str]) -> tuple[str, str]:
+    """Thoughts that a server has left in the text of a reply, and what is said after them.
+
+    Models think about calls that they then don't make, so the first part is only looked at to tell why
+    there is no answer.
+    """
+    begun = _OPENED_THOUGHTS.match(text)
+    if begun:
+        return begun[0], text[begun.end() :]
+    ended = _END_OF_THOUGHTS.search(text)
+    if ended and not any(one.start < ended.end() < one.end for one in _written_calls(text, known)):
+        return text[: ended.end()], text[ended.end() :]
+    return "", text
+
+
+_OPENED_THOUGHTS = re.compile(r"\s*(?:<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z))", re.DOTALL)
+# Where the template has opened them only their end is in the reply, on a line of its own.
+_END_OF_THOUGHTS = re.compile(r"^[ \t]*(?:</think>|\[/THINK\])[ \t]*$", re.MULTILINE)
 
 
 def is_nearly_a_call(text: str, known: Collection[str]) -> bool:
@@ -121,45 +155,121 @@ def is_nearly_a_call(text: str, known: Collection[str]) -> bool:
     names = "|".join(map(re.escape, known))
     if not names or not _CALL_MARK.search(text):
         return False
-    return re.search(rf"(?:{_CALL_MARK.pattern})(?:{names})(?=[\"{{<(\[:>\n]| <)", text) is not None
+    said = text.partition(_RESULT_MARK)[0]
+    behind = r"(?=[\"'{<(\[:>\n]|\.call\(| (?:<|json|code|\{))"
+    return re.search(rf"(?:{_CALL_MARK.pattern})(?:{names}){behind}", said) is not None
 
 
-# How the calls of Qwen, Mistral, gpt-oss, DeepSeek, Kimi, GLM and Gemma begin, up to the name of the tool.
+# How the calls of Qwen, Mistral, gpt-oss, DeepSeek, Kimi, GLM, Gemma, Llama, LFM, Nemotron and Command begin,
+# up to the name of the tool.
+_NAME_KEY = r"[\"'](?:name|tool|function|tool_name)[\"']\s*:\s*[\"']"
 _CALL_MARK = re.compile(
-    r"(?:<\|?tool_call\w*\|?>|\[TOOL_CALLS\]|<\uff5ctool[^>\n]{1,40}>|\bto=)\s*(?:<function=|call:|functions\."
-    r"|function<\uff5c[^>\n]{1,40}>|\[?\s*\{\s*\"(?:name|tool|function)\"\s*:\s*\")?"
-    r"|<function=|<invoke name=\"|\A\s*(?:```\w*\s*)?\{\s*\"(?:name|tool|function)\"\s*:\s*\""
+    r"(?:<\|?tool_call\w*\|?>|<TOOLCALL>|\[TOOL_CALLS\]|<\uff5ctool[^>\n]{1,40}>|<\|python_tag\|>|<\|START_ACTION\|>"
+    r"|```tool_code\b|\bto=)\s*(?:<function=|call:|functions\.|function<\uff5c[^>\n]{1,40}>"
+    rf"|\[?\s*\{{\s*(?:[\"'](?:arguments|parameters)[\"'][^<]{{1,4000}}?)?{_NAME_KEY}|\[)?"
+    r"|<function=|<function name=\"|<(?:\uff5cDSML\uff5c)?invoke name=\""
+    rf"|\A\s*(?:```\w*\s*)?\{{\s*(?:\"tool_calls\"\s*:\s*\[[^<]{{1,200}}?)?{_NAME_KEY}"
+)
+_RESULT_MARK = "<tool_response>"
+_BEGINNING = re.compile(
+    rf"\{{|<function=|<arg_value>|<(?:\uff5cDSML\uff5c)?invoke\b|<function name=|{_RESULT_MARK}"
 )
 _TAGGED = re.compile(r"<function=(?P<name>[\w.-]+)>(?P<body>.*?)</function>", re.DOTALL)
 _TAGGED_ARGUMENT = re.compile(r"<parameter=(?P<name>[\w.-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 
 
-def _tagged_calls(text: str, known: Collection[str], id_prefix: str) -> list[ToolCall]:
-    calls: list[ToolCall] = []
-    for found in _TAGGED.finditer(text):
-        if found["name"] in known and not _TAGGED_ARGUMENT.sub("", found["body"]).strip():
-            arguments = {one["name"]: one["value"] for one in _TAGGED_ARGUMENT.finditer(found["body"])}
-            if not _is_utf8(arguments):
-                continue
-            raw = json.dumps(arguments, ensure_ascii=False)
-            calls.append(ToolCall(f"{id_prefix}{len(calls)}", found["name"], arguments, raw, in_text=True))
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A call in the text from `start` to `end`."""
+
+    start: int
+    end: int
+    name: str
+    arguments: dict[str, Any]
+
+
+def _written_calls(text: str, known: Collection[str]) -> list[_Written]:
+    """From left to right, not looking inside of what was read, nor of a call that cannot be read."""
+    calls: list[_Written] = []
+    position = 0
+    while (begins := _BEGINNING.search(text, position)) and begins[0] != _RESULT_MARK:
+        start = begins.start()
+        if begins[0] == "{":
+            record, position = _decode_at(text, start)
+            named = _as_call(record, known) if record is not None else None
+            if record is None and _BROKEN_CALL.match(text, start):
+                position = max(position, _end_of_braces(text, start))
+        elif begins[0] == "<function=":
+            named, position = _tagged_at(text, start, known)
+        else:
+            named, position = None, _end_of_tag(text, begins)
+        if named is not None and _is_utf8(named[1]):
+            calls.append(_Written(start, position, *named))
     return calls
 
 
-_CALL_KEYS = (("name", "arguments"), ("name", "parameters"), ("tool", "arguments"), ("function", "arguments"))
+_BROKEN_CALL = re.compile(rf"\{{\s*{_NAME_KEY}")
+_BRACE_OR_TEXT = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
 
 
-def _as_call(record: Mapping[str, Any], known: Collection[str], call_id: str) -> ToolCall | None:
+def _end_of_braces(text: str, start: int) -> int:
+    """Behind the brace that closes the one at `start`, or the end of the text."""
+    depth = 0
+    for found in _BRACE_OR_TEXT.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if not depth:
+            return found.end()
+    return len(text)
+
+
+def _end_of_tag(text: str, begins: re.Match[str]) -> int:
+    """Behind the tag that closes an argument or another form of call; what is in there is not read."""
+    closing = "</function>" if begins[0].startswith("<function") else f"</{begins[0][1:].rstrip('>')}>"
+    end = text.find(closing, begins.end())
+    return begins.end() if end < 0 else end + len(closing)
+
+
+def _tagged_at(
+    text: str, start: int, known: Collection[str]
+) -> tuple[tuple[str, dict[str, Any]] | None, int]:
+    found = _TAGGED.match(text, start)
+    if found is None:
+        return None, start + 1
+    if found["name"] not in known or _TAGGED_ARGUMENT.sub("", found["body"]).strip():
+        return None, found.end()
+    arguments = {one["name"]: one["value"] for one in _TAGGED_ARGUMENT.finditer(found["body"])}
+    return (found["name"], arguments), found.end()
+
+
+def _without(text: str, calls: Sequence[_Written]) -> str:
+    """`text` with blanks in the place of the calls."""
+    pieces, position = [], 0
+    for one in calls:
+        pieces += [text[position : one.start], " "]
+        position = one.end
+    return "".join([*pieces, text[position:]])
+
+
+def _as_json(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+_CALL_KEYS = (
+    *(("name", "arguments"), ("name", "parameters"), ("tool", "arguments"), ("function", "arguments")),
+    *(("tool_name", "parameters"), ("tool_name", "arguments")),
+)
+
+
+def _as_call(record: Mapping[str, Any], known: Collection[str]) -> tuple[str, dict[str, Any]] | None:
     if isinstance(record.get("function"), dict):
         record = record["function"]
     for name_key, arguments_key in _CALL_KEYS:
         name, arguments = record.get(name_key), _unquoted(record.get(arguments_key))
         if isinstance(name, str) and name in known and isinstance(arguments, dict):
-            return ToolCall(call_id, name, arguments, json.dumps(arguments), in_text=True)
+            return name, arguments
     name = record.get("tool")
     if isinstance(name, str) and name in known:
-        arguments = {key: value for key, value in record.items() if key != "tool"}
-        return ToolCall(call_id, name, arguments, json.dumps(arguments), in_text=True)
+        return name, {key: value for key, value in record.items() if key != "tool"}
     return None
 
 
@@ -171,16 +281,6 @@ def _unquoted(arguments: Any) -> Any:
         return _DECODER.decode(arguments)
     except (ValueError, RecursionError):
         return None
-
-
-def _json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """All JSON objects that stand in `text`, from left to right, not looking inside of found ones."""
-    position = text.find("{")
-    while position >= 0:
-        record, end = _decode_at(text, position)
-        if record is not None:
-            yield record
-        position = text.find("{", max(end, position + 1))
 
 
 def _decode_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from agent.core.cancel import closing
 from agent.core.errors import ServerError
@@ -81,6 +82,19 @@ async def test_an_unknown_tool_is_answered_with_the_names_of_the_known_ones(canc
     assert finished(items).outcome == "error"
     assert message(items).text == "There is no tool 'cat'. The tools are: read, edit."
     assert message(items).is_error
+
+
+async def test_a_model_that_invents_a_name_is_told_those_that_there_are(cancel: asyncio.Event):
+    class Wanted(BaseModel):
+        path: str
+        start: int | None = None
+
+    tool = FakeTool("read")
+    tool.params = Wanted
+    items = await collect(executor_of(tool).execute(call("read", file_path="a.py"), cancel))
+    assert message(items).text == (
+        "Wrong arguments for read: path: field required. There is no file_path: read takes path, start."
+    )
 
 
 async def test_wrong_arguments_are_named_and_nothing_is_run(cancel: asyncio.Event):

@@ -205,6 +205,38 @@ def test_call_that_came_as_text_and_cannot_be_read_is_no_answer(text: str):
     assert (message.tool_calls, problem) == ((), CALL_AS_TEXT)
 
 
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        f"<think>\nI could do {CALL}\n</think>",
+        f"[THINK]I could do {CALL}[/THINK]",
+        f"The template has opened them. {CALL}\n</think>\n",
+        f"<think>\nWithout an end: {CALL}",
+    ],
+)
+def test_call_among_thoughts_in_the_text_is_not_run(thoughts: str):
+    assert read(native(), thoughts) == (AssistantMessage(thoughts), CALL_IN_THOUGHTS)
+    if "</" in thoughts or "[/" in thoughts:
+        answered = f"{thoughts}\n\nAll is done."
+        assert read(native(), answered) == (AssistantMessage(answered), "")
+
+
+def test_call_after_thoughts_in_the_text_is_run():
+    message, problem = read(native(), f'<think>Not <tool_call>{{"name": "read"}}</think>\n{CALL}')
+    assert ([call.name for call in message.tool_calls], problem) == (["read"], "")
+
+
+def test_end_of_thoughts_in_an_argument_ends_none():
+    text = "<function=read>\n<parameter=path>\na\n</think>\nb\n</parameter>\n</function>"
+    [read_call] = read(native(), text)[0].tool_calls
+    assert read_call.arguments == {"path": "a\n</think>\nb"}
+
+
+def test_unreadable_call_among_thoughts_is_asked_for_again():
+    thoughts = "I look.\n<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a.py</arg_value>\n</tool_call>"
+    assert read(native(), "", reasoning=thoughts)[1] == CALL_IN_THOUGHTS
+
+
 def test_call_among_thoughts_is_asked_for_again_and_not_run():
     thoughts = 'I could do <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>'
     assert native().read_reply("", thoughts, [], cut=False, number=1) == (

@@ -15,6 +15,7 @@ from agent.llm.toolcalls import (
 )
 
 KNOWN = {"read", "edit", "shell"}
+SHELL = '{"name": "shell", "arguments": {"command": "touch guessed"}}'
 CALL = '{"name": "read", "arguments": {"path": "a.py"}}'
 
 
@@ -46,7 +47,9 @@ def found(text: str) -> list[tuple[str, dict]]:
         '{\n  "name": "read",\n  "arguments": {\n    "path": "a.py"\n  }\n}',
         '{"name": "read", "arguments": "{\\"path\\": \\"a.py\\"}"}',
         "<tool_call>\n<function=read>\n<parameter=path>\na.py\n</parameter>\n</function>\n</tool_call>",
+        '<|START_ACTION|>[{"tool_name": "read", "parameters": {"path": "a.py"}}]<|END_ACTION|>',
         f"{{broken}} {CALL}",
+        f"<tool_call>{CALL}</tool_call>\n<tool_response>x</tool_response><tool_call>{SHELL}</tool_call>",
         f"def f(): return {{}}\n{CALL}",
     ],
 )
@@ -104,6 +107,17 @@ def test_nothing_is_made_of_text_that_names_no_known_tool(text: str):
         '{"name": "read", "arguments": {"path": "\\ud800"}}',
         '{"name": "read", "arguments": "{\\"limit\\": Infinity}"}',
         '```json\n{"tool": "read", "path": }\n```',
+        "<tool_call>\n{'name': 'read', 'arguments': {'path': 'a.py'}}\n</tool_call>",
+        "{'name': 'read', 'arguments': {'path': 'a.py'}}",
+        '<tool_call>\n{"arguments": {"path": "a.py", "name": "read"}\n</tool_call>',
+        '<TOOLCALL>[{"name": "read", "arguments": {"path": "a.py"}]</TOOLCALL>',
+        '<|python_tag|>read.call(path="a.py")',
+        '<|tool_call_start|>[read(path="a.py")]<|tool_call_end|>',
+        '```tool_code\nread(path="a.py")\n```',
+        '<function name="read"><parameter name="path">a.py</parameter></function>',
+        '<\uff5cDSML\uff5cinvoke name="read">\n</\uff5cDSML\uff5cinvoke>',
+        'assistantcommentary to=functions.read json{"path": "a.py"}',
+        '{"tool_calls": [{"id": "1", "type": "function", "function": {"name": "read", "arguments": "{}"}}]}',
     ],
 )
 def test_what_is_nearly_a_call_is_not_taken_for_an_answer(text: str):
@@ -124,6 +138,34 @@ def test_what_is_nearly_a_call_is_not_taken_for_an_answer(text: str):
 )
 def test_an_answer_about_calls_is_an_answer(text: str):
     assert not is_nearly_a_call(text, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<function=read>\n<parameter=path>\n{SHELL}\n</parameter>\n</function>",
+        f"<function=deploy>\n<parameter=to>\n{SHELL}\n</parameter>\n</function>",
+        f"<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>{SHELL}</arg_value>\n</tool_call>",
+        f'<invoke name="deploy">\n<parameter name="to">{SHELL}</parameter>\n</invoke>',
+        f'{{"name": "read", "arguments": {{"path": {SHELL},}}}}',
+        f'I look.\n{{"name": "read", "arguments": {{"path": {SHELL}, "start": }}}}',
+        f'I look.\n{{"name": "read", "arguments": {{"path": {SHELL}',
+        json.dumps(
+            {
+                "name": "read",
+                "arguments": {"path": "<function=shell><parameter=command>x</parameter></function>"},
+            }
+        ),
+    ],
+)
+def test_what_stands_in_an_argument_is_no_call(text: str):
+    assert "shell" not in [name for name, _ in found(text)]
+
+
+def test_beside_a_call_that_cannot_be_read_none_is_run():
+    text = f"<tool_call>{CALL[:-1]},}}</tool_call>\n<tool_call>{SHELL}</tool_call>"
+    assert found(text) == []
+    assert is_nearly_a_call(text, KNOWN)
 
 
 def test_several_calls_keep_their_order_and_get_ids_of_their_own():
@@ -199,6 +241,16 @@ def test_malformed_arguments_are_refused_and_named(raw: str, words: str):
         pieces("read", raw).complete("spare")
     assert f"The arguments of read are {words}" in str(caught.value)
     assert "Send the whole call again." in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["functions.read", "read<|channel|>commentary", " read"])
+def test_the_name_of_a_tool_may_have_what_a_template_puts_around_it(name: str):
+    assert pieces(name).complete("spare", KNOWN).name == "read"
+
+
+@pytest.mark.parametrize(("name", "left"), [("functions.deploy", "functions.deploy"), ("x<|end|>", "x")])
+def test_the_name_of_no_tool_is_kept_without_marks(name: str, left: str):
+    assert pieces(name).complete("spare", KNOWN).name == left
 
 
 def test_a_call_that_names_no_tool_is_refused():
