@@ -4,6 +4,10 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.skills.discover import Found
 
 # Characters of a description; the standard allows 1024.
 _LONGEST_ON_A_TERMINAL = 200
@@ -36,7 +40,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     action.set_defaults(func=new)
 
     action = actions.add_parser("validate", help="check skills against the specification")
-    action.add_argument("path", metavar="PATH", nargs="*", help="a skill's folder (default: all of yours)")
+    action.add_argument(
+        "path", metavar="PATH", nargs="*", help="a skill's folder or its name (default: all of yours)"
+    )
     action.set_defaults(func=validate)
 
     action = actions.add_parser("add", help="copy a skill into your own folder")
@@ -103,14 +109,17 @@ def validate(arguments: argparse.Namespace) -> int:
     from agent.skills.parse import find_file
     from agent.skills.validate import problems_of
 
-    folders = [Path(text) for text in arguments.path]
+    found = find_skills(Path.cwd(), os.environ)
+    folders = [_folder_of(text, found) for text in arguments.path]
     for position, folder in enumerate(folders):
         if folder.is_file():
             folders[position] = folder.parent
         elif not folder.is_dir() or find_file(folder) is None:
-            raise UsageError(f"there is no skill in {folder}", "name a folder that has a SKILL.md")
+            raise UsageError(
+                f"there is no skill in {folder}",
+                "name a folder that has a SKILL.md, or a skill of `agent skills list`",
+            )
     if not folders:
-        found = find_skills(Path.cwd(), os.environ)
         own = [skill.folder for skill in (*found.skills, *found.shadowed) if skill.scope != "bundled"]
         folders = [*own, *(skipped.folder for skipped in found.skipped)]
     if not folders:
@@ -124,6 +133,12 @@ def validate(arguments: argparse.Namespace) -> int:
         if not problems:
             print(f"{one_line(str(folder), 400)}: good")
     return int(ExitCode.NOT_SOLVED) if wrong else 0
+
+
+def _folder_of(text: str, found: "Found") -> Path:
+    """What is meant by a path or by the name of a skill; a folder goes first."""
+    skill = None if Path(text).exists() else found.get(text)
+    return skill.folder if skill else Path(text)
 
 
 def add(arguments: argparse.Namespace) -> int:

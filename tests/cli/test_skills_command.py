@@ -85,6 +85,13 @@ def test_validate_says_what_is_wrong_and_ends_with_1(project: Path, capsys: pyte
     assert "small letters" in capsys.readouterr().out
 
 
+def test_validate_takes_the_name_of_a_new_skill(project: Path, capsys: pytest.CaptureFixture[str]):
+    agent("skills", "new", "mine")
+    capsys.readouterr()
+    assert agent("skills", "validate", "mine") == 0
+    assert capsys.readouterr().out.endswith("mine: good\n")
+
+
 def test_add_copies_into_the_own_folder_and_says_what_it_may(
     project: Path, capsys: pytest.CaptureFixture[str]
 ):
