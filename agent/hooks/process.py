@@ -40,14 +40,16 @@ async def run_hook(
     Exit code 2 blocks, with standard error as feedback. Otherwise an exit code of 0 and a JSON object
     `{"decision": "allow" | "block", "feedback": "..."}` on standard output decide; other output is ignored.
     """
-    with tempfile.TemporaryFile() as stdin:
-        stdin.write(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-        stdin.seek(0)
-        keeper = confinement if spec.sandbox else None
-        try:
+    keeper = confinement if spec.sandbox else None
+    try:
+        with tempfile.TemporaryFile() as stdin:  # no disk may have room for it
+            stdin.write(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            stdin.seek(0)
             code, out, err = await _execute(spec, stdin, folder, environment, keeper)
-        except OSError as error:
-            return HookAnswer(problem=f"cannot be started: {error.strerror or error}")
+    except OSError as error:
+        return HookAnswer(problem=f"cannot be started: {error.strerror or error}")
+    except ValueError:
+        return HookAnswer(problem="cannot be started: it contains a character that no command can have")
     if code is None:
         return HookAnswer(problem=f"did not end within {spec.seconds:g} s and was ended", timed_out=True)
     return _answer(code, out, err)

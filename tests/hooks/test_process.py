@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import select
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,19 @@ async def test_flood_of_output_is_cut(tmp_path: Path):
     answer = await run("head -c 20000000 /dev/zero | tr '\\0' x >&2; exit 2", tmp_path)
     assert answer.blocked
     assert 3000 < len(answer.feedback) < 5000
+
+
+async def test_a_hook_that_cannot_be_told_anything_for_want_of_a_disk_is_a_problem_and_no_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    answer = await run("exit 2", tmp_path)
+    assert answer == HookAnswer(problem="cannot be started: No such file or directory")
+
+
+async def test_a_command_with_a_zero_in_it_is_a_problem_and_no_crash(tmp_path: Path):
+    answer = await run("echo a\0b", tmp_path)
+    assert answer == HookAnswer(problem="cannot be started: it contains a character that no command can have")
 
 
 async def test_folder_that_is_gone_is_told(tmp_path: Path):
