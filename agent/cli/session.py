@@ -38,11 +38,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="newest first: id, age, result, number of changed files, task",
         description="Lists the runs and conversations of a folder, newest first. A terminal shows columns, "
         f"the age and the newest {SHOWN}; anything else gets all of them, a line each without a head: id, "
-        "start in UTC, result, number of changed files and task, with tabs between.",
+        "start in UTC, result, number of changed files and task, with tabs between. What `agent undo` "
+        "records of itself is among them with --all, and in --json as the kind `undo`.",
     )
     how_many = listing.add_mutually_exclusive_group()
     how_many.add_argument("-n", "--limit", metavar="N", type=int, help="only the newest N")
-    how_many.add_argument("--all", action="store_true", help=f"all of them in a terminal too, not {SHOWN}")
+    how_many.add_argument(
+        "--all", action="store_true", help=f"all of them in a terminal too, not {SHOWN}, and undos"
+    )
     listing.add_argument("--json", action="store_true", help="a JSON array on stdout, with all that is known")
     listing.set_defaults(func=list_sessions)
 
@@ -122,6 +125,7 @@ def list_sessions(arguments: argparse.Namespace) -> int:
     """Prints one line for each session, newest first. Raises UsageError for a limit that is none."""
     import json
     from datetime import UTC, datetime
+    from itertools import islice
 
     from agent.cli.session_list import as_data, as_table, as_tabs
     from agent.cli.wrapping import terminal_width
@@ -136,7 +140,9 @@ def list_sessions(arguments: argparse.Namespace) -> int:
     folders = session_folders(state, workspace)
     width = 0 if arguments.json else terminal_width(sys.stdout)
     most = arguments.limit or (SHOWN if width and not arguments.all else len(folders))
-    found = [summarise(folder) for folder in folders[:most]]
+    undos_too = arguments.all or arguments.json
+    rest = iter(folders)  # what is not shown is not read either
+    found = list(islice((one for one in map(summarise, rest) if undos_too or one.kind != "undo"), most))
     if arguments.json:
         print(json.dumps([as_data(one) for one in found], indent=2))
         return 0
@@ -144,8 +150,8 @@ def list_sessions(arguments: argparse.Namespace) -> int:
         print(line)
     if not folders:
         print(f"no sessions in {workspace}", file=sys.stderr)
-    elif width and len(found) < len(folders):
-        print(f"… {len(folders) - len(found)} older; --all shows them", file=sys.stderr)
+    elif width and (older := len(list(rest))):
+        print(f"… {older} older; --all shows them", file=sys.stderr)
     return 0
 
 

@@ -152,6 +152,21 @@ def test_programs_get_the_sessions_newest_first_with_tabs_between_or_as_json(
         agent("session", "list", "-n", "0")
 
 
+def test_list_has_undos_only_where_everything_is_asked_for(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = record_run(workspace, "first task", {"a.py": "new\n"})
+    agent("undo")
+    agent("undo", "--redo")
+    capsys.readouterr()
+    agent("session", "list", "-n", "1")
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == [run]
+    agent("session", "list", "--json")
+    assert [one["kind"] for one in json.loads(capsys.readouterr().out)] == ["undo", "undo", "run"]
+    agent("session", "list", "--all")
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
 def test_a_person_sees_how_long_ago_a_session_was_in_rows_that_fit() -> None:
     now = datetime(2026, 5, 31, 12, tzinfo=UTC)
     starts = ["2026-05-31T11:59:30+00:00", "2026-05-31T11:15:00+00:00", "2026-05-29T11:00:00+00:00"]
