@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from agent.core.confinement import ConfinementError
 from agent.core.tool import Access, Tool, ToolContext, ToolResult
@@ -31,6 +31,14 @@ class ShellParams(BaseModel):
     command: str
     timeout: int | None = Field(default=None, description="seconds")
     background: bool = False
+
+    @field_validator("command")
+    @classmethod
+    def _not_in_a_fence(cls, command: str) -> str:
+        """A shell takes the backticks of a fence for a substitution, and runs what the command prints."""
+        if command.lstrip().startswith("```"):
+            raise ValueError("leave out the ``` around the command; nothing was run")
+        return command
 
 
 class ShellTool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pydantic import ValidationError
 
 from agent.core.tool import ToolContext
 from tests.patience import limits
@@ -39,6 +40,11 @@ async def test_gives_output_and_exit_code(shell, emitted: list[str]):
 
     assert result.model_text == "out\nerr\nexit code 0"
     assert "".join(emitted) == "out\nerr\n"
+
+
+async def test_a_command_in_a_fence_is_refused_before_anything_is_run():
+    with pytest.raises(ValidationError, match="leave out the ``` around the command"):
+        ShellParams.model_validate({"command": "```bash\ncat list.txt\n```"})
 
 
 async def test_a_failing_command_is_a_fact_and_no_error(shell):

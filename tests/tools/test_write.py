@@ -220,3 +220,25 @@ async def test_keeps_numbers_where_they_may_be_data(write, workspace: Path, name
     await write(name, content)
 
     assert (workspace / name).read_text(encoding="utf-8") == content
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("src\\a.py", "src\\a.py has backslashes. Write it as src/a.py."),
+        ("my\\ notes.txt", "my\\ notes.txt has backslashes. Write it as my notes.txt."),
+        ("C:\\work\\a.py", "C:\\work\\a.py is a path of Windows. Use one relative to the workspace."),
+    ],
+)
+async def test_a_path_of_windows_makes_no_file_of_an_odd_name(write, workspace: Path, path: str, said: str):
+    result = await write(path, "x\n")
+
+    assert (result.model_text, result.is_error) == (said, True)
+    assert list(workspace.iterdir()) == []
+
+
+async def test_a_file_with_a_backslash_in_its_name_can_be_written(write, known):
+    path = await known("odd\\name.txt", b"old\n")
+
+    assert not (await write("odd\\name.txt", "new\n")).is_error
+    assert path.read_bytes() == b"new\n"

@@ -1,6 +1,7 @@
 """From a path that a model wrote to a file inside the workspace."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def resolve(context: ToolContext, given: str, *also: Path) -> Path:
         path = (workspace / cleaned).resolve()
     except (OSError, RuntimeError, ValueError):
         raise RefusalError(f"{given!r} is not a possible path. Write one such as src/main.py.") from None
+    _require_slashes(given, cleaned, path)
     if any(path.is_relative_to(folder) for folder in (workspace, *(folder.resolve() for folder in also))):
         if context.judged is not None and str(path) not in context.judged:
             raise RefusalError(f"{given} leads to another file now than when it was allowed. Call again.")
@@ -60,6 +62,16 @@ def resolve(context: ToolContext, given: str, *also: Path) -> Path:
         f"Did you mean {inside}?" if inside else "Use a path relative to the workspace, such as src/main.py."
     )
     raise RefusalError(f"{given} is outside the workspace. {advice}")
+
+
+def _require_slashes(given: str, cleaned: str, path: Path) -> None:
+    """Refuses a path as Windows has them, which would be one odd name here; a file that has it is meant."""
+    if os.sep != "/" or "\\" not in cleaned or path.exists():
+        return
+    if re.match(r"[A-Za-z]:\\", cleaned):
+        raise RefusalError(f"{given} is a path of Windows. Use one relative to the workspace.")
+    meant = cleaned.replace("\\ ", " ").replace("\\", "/")
+    raise RefusalError(f"{given} has backslashes. Write it as {meant}.")
 
 
 def shown(workspace: Path, path: Path) -> str:
