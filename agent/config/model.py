@@ -125,7 +125,7 @@ class Server(Section):
         default=0.0,
         description="seconds to wait for the server to be ready; 0 = by the size of the model file",
     )
-    reuse: bool = Field(default=True, description="keep the server running for the next run")
+    reuse: bool = Field(default=True, description="keep the server that a run has started for the next run")
     threads: Annotated[int, Field(ge=0, le=4096)] = Field(
         default=0, description="CPU threads of the server; 0 = automatic"
     )

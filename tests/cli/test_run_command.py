@@ -52,6 +52,13 @@ def test_task_file_that_is_none(
     assert "is no YAML" not in error or "hint: write one `key: value` a line" in printed.err
 
 
+def test_session_that_is_to_go_on_without_a_task_is_told_to_be_given_one(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["run", "--continue"]) == 2
+    assert "goes on with a new task" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -92,7 +92,10 @@ def _read(request: RunRequest) -> Task:
     if request.prompt is not None:
         return _read_words(request.prompt, request.task)
     if request.task is None:
-        raise UsageError("no task was given", "agent run task.md, agent run -p 'what to do', or - for stdin")
+        hint = "agent run task.md, agent run -p 'what to do', or - for stdin"
+        if request.resume is not None:
+            hint = "a session goes on with a new task: add -p 'what comes next', a file, or - for stdin"
+        raise UsageError("no task was given", hint)
     if request.task == "-":
         if sys.stdin is None or sys.stdin.closed:
             raise UsageError("standard input is closed, so there is no task to read", "use -p or a file")
