@@ -35,14 +35,12 @@ async def edit_text(text: str, command: list[str]) -> str:
     """Runs the editor on `text` in the foreground; the text as it was saved.
 
     Raises:
-        UsageError: the editor does not start or ends with an error; nothing is changed then.
+        UsageError: the text cannot be handed over, the editor does not start or ends with an error; nothing
+            is changed then.
     """
-    descriptor, name = tempfile.mkstemp(prefix="agent-", suffix=".md")
-    path = Path(name)
+    path = _handed_over(text)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        process = await asyncio.create_subprocess_exec(*command, name)
+        process = await asyncio.create_subprocess_exec(*command, str(path))
         status = await process.wait()
         if status != 0:
             raise UsageError(f"{command[0]} ended with status {status}; the text is as it was")
@@ -53,3 +51,21 @@ async def edit_text(text: str, command: list[str]) -> str:
         ) from error
     finally:
         path.unlink(missing_ok=True)
+
+
+def _handed_over(text: str) -> Path:
+    """A file with the text. Raises UsageError where no disk has room for it."""
+    path: Path | None = None
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="agent-", suffix=".md")
+        path = Path(name)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+            stream.write(text)
+    except OSError as error:
+        if path is not None:
+            path.unlink(missing_ok=True)
+        raise UsageError(
+            f"the text cannot be handed to an editor: {error.strerror}",
+            "set TMPDIR to a folder that can be written to",
+        ) from error
+    return path
