@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.columns import in_columns
+from agent.cli.columns import cells, fitted, in_columns
 
 if TYPE_CHECKING:
     from agent.session.catalogue import SessionSummary
@@ -18,9 +18,9 @@ _OLDEST_AS_AGE = timedelta(days=30)
 def as_table(found: "Sequence[SessionSummary]", width: int, now: datetime) -> list[str]:
     """A head and a row for each session, at most `width` columns wide as far as the task can give way."""
     rows = [(one.id, age(one.started, now), _result(one), str(len(one.files)), "") for one in found]
-    taken = max(map(len, in_columns([_HEAD[:-1], *(row[:-1] for row in rows)]))) + 2
+    taken = max(map(cells, in_columns([_HEAD[:-1], *(row[:-1] for row in rows)]))) + 2
     room = max(_LEAST_TASK, width - taken)
-    with_tasks = [(*row[:-1], _named(one, room)) for row, one in zip(rows, found, strict=True)]
+    with_tasks = [(*row[:-1], fitted(_named(one, room), room)) for row, one in zip(rows, found, strict=True)]
     return in_columns([_HEAD, *with_tasks])
 
 

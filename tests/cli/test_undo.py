@@ -2,12 +2,14 @@
 
 import argparse
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from agent.cli import session, undo
+from agent.cli.columns import cells
 from agent.cli.session_list import age, as_table
 from agent.core.errors import AgentError, UsageError
 from agent.session.catalogue import SessionSummary
@@ -186,6 +188,8 @@ def test_a_person_sees_how_long_ago_a_session_was_in_rows_that_fit() -> None:
     assert head.split() == ["ID", "AGE", "RESULT", "FILES", "TASK"]
     assert row.startswith("20260531-111500-000-abcdef  45 min  step limit  2      do it do it")
     assert len(row) <= 80
+    _, wide = as_table([replace(one, task="修复失败的测试" * 40)], 80, now)
+    assert 79 <= cells(wide) <= 80
 
 
 def test_a_session_is_shown_readable_without_terminal_tricks(
