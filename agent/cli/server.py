@@ -64,7 +64,12 @@ def _add_command(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Prints what would be run, for bash: one flag a line, each with its reason. Nothing is "
         "started. Exit code 2 when the server could not do what the profile says.",
     )
-    command.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
+    command.add_argument(
+        "profile",
+        nargs="?",
+        metavar="PROFILE",
+        help="a name, or a path to a .toml file (default: the profile of your settings)",
+    )
     target = command.add_mutually_exclusive_group()
     target.add_argument(
         "--binary", metavar="PATH", help="the llama-server to ask; default: the one that would be started"
@@ -216,8 +221,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     from agent.server.argv import Places, command_for
     from agent.server.profile_files import load_profile
 
-    profile = load_profile(arguments.profile, places_of_profiles())
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
+    profile = load_profile(arguments.profile or settings.profile, places_of_profiles())
     capabilities = _capabilities(arguments, profile, settings.server.binary)
     fit = fit_to_machine(profile, settings.server.threads)
     profile = fit.profile

@@ -26,7 +26,12 @@ def add_actions(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Adds up weights, context and buffers against what this machine has free. Exit code 1 "
         "when it does not fit.",
     )
-    fit.add_argument("profile", metavar="PROFILE", help="a name, or a path to a .toml file")
+    fit.add_argument(
+        "profile",
+        nargs="?",
+        metavar="PROFILE",
+        help="a name, or a path to a .toml file (default: the profile of your settings)",
+    )
     fit.add_argument(
         "--online",
         action="store_true",
@@ -137,8 +142,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
     from agent.server.hardware import detect_hardware
     from agent.server.profile_files import load_profile
 
-    profile = load_profile(arguments.profile, places_of_profiles())
     settings = load_settings(find_project_root(Path.cwd()), os.environ, {}).settings
+    profile = load_profile(arguments.profile or settings.profile, places_of_profiles())
     models = settings.models.folder
     profile = _for_the_program(profile, settings.server.binary)
     headers = None
@@ -153,7 +158,9 @@ def run_fit(arguments: argparse.Namespace) -> int:
     except ModelFileError as error:
         from agent.app.servers.planning import with_profile
 
-        raise ModelFileError(error.message, with_profile(error.hint, arguments.profile)) from error
+        raise ModelFileError(
+            error.message, with_profile(error.hint, arguments.profile or settings.profile)
+        ) from error
     if arguments.json:
         import json
         from dataclasses import asdict

@@ -192,3 +192,13 @@ def test_binary_of_the_settings_is_the_one_that_is_asked(
 def test_start_of_a_server_that_is_started_by_hand_shows_how(capsys: pytest.CaptureFixture[str]):
     assert run(["server", "start", "vllm"]) == ExitCode.USAGE
     assert "agent server command vllm" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["fit", "command"])
+def test_profile_of_the_settings_is_meant_where_none_is_named(
+    action: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    named = run(["server", action, "gemma4-31b"]), capsys.readouterr()
+    monkeypatch.setenv("AGENT_PROFILE", "gemma4-31b")
+    assert (run(["server", action]), capsys.readouterr()) == named
+    assert "gemma" in "".join(named[1])
