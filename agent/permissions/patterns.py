@@ -48,9 +48,14 @@ class PathPattern:
         return "/" in self.text and not WILDCARDS & set(self.text.removesuffix("/").removesuffix("/**"))
 
     def touches(self, place: Place, workspace: Path) -> bool:
-        """Whether the file could be meant, under any of its names and in any case."""
+        """Whether the file could be meant, under any of its names and in any case.
+
+        Who names a folder means what is in it: `private` is all below any folder of that name.
+        """
+        last = self.text.rstrip("/").rsplit("/", 1)[-1]
+        below = "" if WILDCARDS & set(last) else "(?:/.*)?"
         return any(
-            re.fullmatch(regex.pattern, path, re.IGNORECASE | re.DOTALL)
+            re.fullmatch(regex.pattern + below, path, re.IGNORECASE | re.DOTALL)
             for regex in _path_regexes(self.text, str(workspace))
             for path in (place.real, place.lexical)
         )
@@ -137,7 +142,7 @@ def parse_command_pattern(text: str) -> CommandPattern:
         ValueError: a quote is not closed.
     """
     words = _split_pattern(text)
-    open_ended = bool(words) and words[-1].source == "*"
+    open_ended = bool(words) and words[-1].source in ("*", "**")
     return CommandPattern(tuple(words[:-1] if open_ended else words), open_ended)
 
 

@@ -23,6 +23,8 @@ Verdict = Literal["allow", "ask", "deny"]
 
 PATH_TOOLS = ("read", "search", "glob", "outline", "write", "edit")
 _TOOLS_WITH_PATTERN = (*PATH_TOOLS, "shell")
+_MEANT = {"Bash": "shell"}
+"""What others call a tool. No tool has capitals in its name, so such a rule would hold nothing."""
 _COVERED = {"read": ("search", "glob", "outline"), "write": ("edit",)}
 _RULE = re.compile(r"\s*(?P<tool>[\w*?.:-]+)\s*(?:\((?P<argument>.*)\))?\s*", re.DOTALL)
 _ORDER: tuple[Verdict, ...] = ("deny", "ask", "allow")
@@ -174,6 +176,10 @@ def parse_rule(text: object, verdict: Verdict, source: str) -> Rule:
             f"{where} is not TOOL or TOOL(PATTERN)", "examples: edit(*), read(~/notes/**), shell(make *)"
         )
     tool, argument = found["tool"], found["argument"]
+    meant = _MEANT.get(tool, tool.lower())
+    if meant != tool and meant in _TOOLS_WITH_PATTERN:
+        right = meant if argument is None else f"{meant}({argument})"
+        raise UsageError(f"{where}: there is no tool {tool}", f"did you mean {right}?")
     if argument is None:
         return Rule(verdict, text, source, tool)
     argument = argument.strip()
@@ -188,6 +194,10 @@ def parse_rule(text: object, verdict: Verdict, source: str) -> Rule:
         hint = f"did you mean {close}({argument})?" if close else f"write {tool} without brackets"
         raise UsageError(f"{where}: only {', '.join(_TOOLS_WITH_PATTERN)} take a pattern", hint)
     if tool != "shell":
+        if len(argument) > 1 and argument[0] == argument[-1] and argument[0] in "'\"`":
+            raise UsageError(
+                f"{where}: a path is written without quotes", f"write {tool}({argument[1:-1].strip()})"
+            )
         return Rule(verdict, text, source, tool, argument, path=PathPattern(argument))
     if argument.endswith(":*"):
         raise UsageError(

@@ -254,3 +254,39 @@ def test_a_rule_for_find_says_nothing_of_the_folders_that_execdir_runs_in(
     assert judge("shell", command=command, mode=mode, rules=rules).verdict == "ask"
     word_for_word = parse_rules(allow=[f"shell({command})"], source="test")
     assert judge("shell", command=command, mode="ask", rules=word_for_word).verdict == "allow"
+
+
+@pytest.mark.parametrize("rule", ["read(src)", "read(./src)", "read(src/)", "read(SRC)", "read(docs/../src)"])
+def test_a_rule_that_denies_a_folder_denies_what_is_in_it(judge: Decide, rule: str) -> None:
+    rules = parse_rules(deny=[rule], source="test")
+    assert judge("read", path="src/app.py", rules=rules).verdict == "deny"
+    assert judge("shell", command="cat src/app.py", rules=rules).verdict == "deny"
+    assert judge("shell", command="grep -r x .", rules=rules).verdict == "ask"
+    assert judge("read", path="docs/guide.md", rules=rules).verdict == "allow"
+
+
+def test_a_rule_that_allows_a_folder_by_its_name_allows_nothing_in_it(judge: Decide) -> None:
+    rules = parse_rules(allow=["write(docs)"], source="test")
+    assert judge("write", path="docs/guide.md", rules=rules).verdict == "ask"
+
+
+def test_two_stars_at_the_end_of_a_command_let_any_words_follow(judge: Decide) -> None:
+    rules = parse_rules(deny=["shell(rm **)"], source="test")
+    assert judge("shell", command="rm -rf build", rules=rules).verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    ("rule", "hint"),
+    [
+        ("Read", "did you mean read?"),
+        ("Bash", "did you mean shell?"),
+        ("Bash(rm *)", "did you mean shell(rm *)?"),
+        ("Edit(src/**)", "did you mean edit(src/**)?"),
+        ('read("src/app.py")', "write read(src/app.py)"),
+        ("read('src/**')", "write read(src/**)"),
+    ],
+)
+def test_a_rule_that_would_hold_nothing_is_an_error(rule: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_rule(rule, "deny", "test")
+    assert caught.value.hint == hint
