@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Container, Sequence
 from importlib import import_module
+from itertools import pairwise
 from typing import NoReturn, TextIO
 
 from agent import __version__
@@ -48,6 +49,11 @@ EXIT_CODES = """exit codes of `agent run`:
 
 _OWN_OPTIONS = ("-h", "--help", "--version", "--")
 _TASK_OPTIONS = ("-p", "--prompt")
+# Of the interface and of `agent run`: the word behind one of them is no command.
+_WITH_A_VALUE = (
+    *_TASK_OPTIONS, "-C", "--directory", "--profile", "--mode", "--resume", "--check", "--allow", "--deny",
+    "--max-steps", "--max-tool-calls", "--max-seconds", "--output", "--branch", "--jobs", "--resume-batch",
+)  # fmt: skip
 
 
 def run(argv: Sequence[str]) -> int:
@@ -178,6 +184,8 @@ def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
         return ["chat", *argv]
     if not argv[0].startswith("-"):
         return argv
+    if argv[0] not in _OWN_OPTIONS:
+        _refuse_options_before_a_command(options)
     if has_task:
         return ["run", *argv]
     from agent.cli.chat import OPTIONS
@@ -193,6 +201,18 @@ def _with_default_command(argv: Sequence[str]) -> Sequence[str]:
 def is_prompt(word: str) -> bool:
     """Whether a first word is something to say to the model. One word of letters is a command."""
     return len(word.split()) > 1 or not (word.isascii() or close_to(word, COMMANDS))
+
+
+def _refuse_options_before_a_command(words: Sequence[str]) -> None:
+    """Raises UsageError for `agent --profile NAME doctor`, which would say "doctor" to the model."""
+    from agent.core.errors import UsageError
+
+    for before, word in pairwise(words):
+        if word in COMMANDS and before not in _WITH_A_VALUE:
+            raise UsageError(
+                f"{word} is a command, and options come behind it",
+                f"see `agent {word} --help`",
+            )
 
 
 def _refuse_option(option: str, known: Sequence[str]) -> NoReturn:

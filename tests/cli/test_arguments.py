@@ -29,6 +29,21 @@ from agent.cli.main import run
         ("run --zzzz", "there is no option --zzzz", "see `agent run --help`"),
         ("-c", "there is no option -c", "did you mean --continue?"),
         ("--model x", "there is no option --model", "did you mean --profile?"),
+        (
+            "--profile mine doctor",
+            "doctor is a command, and options come behind it",
+            "see `agent doctor --help`",
+        ),
+        (
+            "-C . server status",
+            "server is a command, and options come behind it",
+            "see `agent server --help`",
+        ),
+        (
+            "--profile mine run -p hi",
+            "run is a command, and options come behind it",
+            "see `agent run --help`",
+        ),
         ("run -m x -p hi", "there is no option -m", "did you mean --profile?"),
         ("run --max-turns 3 a.md", "there is no option --max-turns", "did you mean --max-steps?"),
         (
