@@ -27,6 +27,8 @@ _MEANT = {"Bash": "shell"}
 """What others call a tool. No tool has capitals in its name, so such a rule would hold nothing."""
 _COVERED = {"read": ("search", "glob", "outline"), "write": ("edit",)}
 _RULE = re.compile(r"\s*(?P<tool>[\w*?.:-]+)\s*(?:\((?P<argument>.*)\))?\s*", re.DOTALL)
+_OF_A_SERVER = re.compile(r"mcp__(?P<server>[\w*?-]+?)(?:__(?P<tool>[\w*?-]+))?")
+"""What others call a tool of an MCP server, which is `SERVER__TOOL` here."""
 _ORDER: tuple[Verdict, ...] = ("deny", "ask", "allow")
 
 
@@ -56,6 +58,9 @@ class Rule:
             return True
         if self.verdict == "allow":
             return tool in _COVERED.get(self.tool, ())
+        elsewhere = _OF_A_SERVER.fullmatch(self.tool)
+        if elsewhere and fnmatch.fnmatchcase(tool, f"{elsewhere['server']}__{elsewhere['tool'] or '*'}"):
+            return True
         return {"read": "read", "write": "write", "execute": "shell"}.get(access) == self.tool
 
 

@@ -290,3 +290,20 @@ def test_a_rule_that_would_hold_nothing_is_an_error(rule: str, hint: str) -> Non
     with pytest.raises(UsageError) as caught:
         parse_rule(rule, "deny", "test")
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    "rule", ["mcp__github__*", "mcp__github", "mcp__github__push", "mcp__*", "github__*"]
+)
+def test_a_rule_that_denies_tools_of_a_server_also_holds_by_the_name_that_others_have_for_them(
+    judge: Decide, rule: str
+) -> None:
+    rules = parse_rules(allow=["github__*", "files__*", "read"], deny=[rule], source="test")
+    assert judge("github__push", "execute", rules=rules).verdict == "deny"
+    assert judge("read", path="src/app.py", rules=rules).verdict == "allow"
+    assert (judge("files__push", "execute", rules=rules).verdict == "deny") == (rule == "mcp__*")
+
+
+def test_a_rule_by_that_name_allows_nothing(judge: Decide) -> None:
+    rules = parse_rules(allow=["mcp__github__push"], source="test")
+    assert judge("github__push", "execute", rules=rules).verdict == "ask"
