@@ -107,7 +107,9 @@ def identify(
         return _llama_server(base_url, props)
     facts = _of_model_list(server, model)
     if status in (401, 403):
-        return replace(facts, needs_key=True)
+        # llama-server answers /health without a key (its README), with these words.
+        is_llama = facts.engine == "unknown" and server.record("/health").get("status") == "ok"
+        return replace(facts, needs_key=True, engine="llama-server" if is_llama else facts.engine)
     engine = facts.engine if facts.engine != "unknown" else _by_endpoints(server)
     facts = replace(facts, engine=engine)
     read = {"vllm": _vllm, "sglang": _sglang, "lm-studio": _lm_studio, "ollama": _ollama}.get(engine)

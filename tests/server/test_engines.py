@@ -13,7 +13,7 @@ from agent.server.engines import EngineFacts, identify, running_servers
 from agent.server.probe import Offer
 from agent.server.remote import describe
 from tests.conftest import StartEngine, StartServer
-from tests.patience import limits
+from tests.patience import PATIENCE_SECONDS, limits
 
 
 def test_vllm_is_known_by_the_owner_of_its_model(other_engine: StartEngine):
@@ -75,6 +75,12 @@ def test_server_that_wants_a_key_says_so(other_engine: StartEngine):
     assert not identify(server.url, "right").needs_key
     with pytest.raises(ServerError, match="does not accept the key"):
         describe(server.url, "wrong")
+
+
+def test_llama_server_that_wants_a_key_is_found_on_its_port(scripted_server: StartServer):
+    server = scripted_server(api_key="right")
+    [facts] = running_servers([server.port], timeout=PATIENCE_SECONDS)
+    assert (facts.engine, facts.needs_key) == ("llama-server", True)
 
 
 def test_nobody_there_is_an_error():

@@ -312,7 +312,12 @@ def other_servers(patient: Patient) -> Iterator[Finding]:
         if own and facts.base_url.endswith(own):
             continue
         model = f", serving {facts.model.id}" if facts.model else ""
-        yield ok("other-server", f"{facts.title} runs at {facts.base_url}{model}; `agent setup` can use it")
+        use = (
+            "it wants a key: a profile with its url and api_key_env uses it"
+            if facts.needs_key
+            else "`agent setup` can use it"
+        )
+        yield ok("other-server", f"{facts.title} runs at {facts.base_url}{model}; {use}")
 
 
 def speed(patient: Patient) -> Iterator[Finding]:

@@ -124,6 +124,13 @@ def test_window_that_neither_the_server_nor_anybody_else_tells_is_a_problem(
     assert look("window", "box") == []
 
 
+def test_running_server_that_wants_a_key_is_not_offered_to_the_set_up(machine: Machine, look: Look):
+    machine.running = [EngineFacts(base_url="http://127.0.0.1:8080", engine="llama-server", needs_key=True)]
+    [finding] = look("other-server")
+    assert "api_key_env" in finding.message
+    assert "agent setup" not in finding.message
+
+
 def test_server_of_the_settings_is_asked_with_the_key_and_model_of_the_settings(
     machine: Machine, look: Look, other_engine: StartEngine
 ):
