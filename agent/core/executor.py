@@ -114,8 +114,7 @@ class ToolExecutor:
     async def _settle(self, call: ToolCall, cancel: asyncio.Event) -> AsyncIterator[ToolOutput | _Ended]:
         tool = self._tools.get(call.name)
         if tool is None:
-            known = f"There is no tool {call.name!r}. The tools are: {', '.join(self._tools)}."
-            yield _Ended("error", ToolResult(known, is_error=True))
+            yield _Ended("error", ToolResult(self._unknown(call.name), is_error=True))
             return
         try:
             params = tool.params.model_validate(dict(call.arguments))
@@ -141,6 +140,14 @@ class ToolExecutor:
         async with closing(self._run(tool, params, call.id, verdict, cancel)) as items:
             async for item in items:
                 yield replace(item, decision=verdict.reason) if isinstance(item, _Ended) else item
+
+    def _unknown(self, name: str) -> str:
+        """What a model is told that calls a tool which is not offered, or not by its own name."""
+        for tool in self._tools.values():
+            reaches = getattr(tool, "reaches", None)
+            if reaches is not None and reaches(name):
+                return f'Call it with {tool.name}: {{"name": "{name}", "arguments": {{…}}}}'
+        return f"There is no tool {name!r}. The tools are: {', '.join(self._tools)}."
 
     async def _run(
         self, tool: Tool, params: BaseModel, call_id: str, verdict: GateDecision, cancel: asyncio.Event

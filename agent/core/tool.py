@@ -114,7 +114,8 @@ class ToolContext:
 class CallsAnother(Protocol):
     """A tool that calls one of many others. The gate judges the one that is meant.
 
-    That one may say in `called_as` how it is called: rules and hooks about that name hold too.
+    That one may say in `called_as` how it is called: rules and hooks about that name hold too. A tool that
+    takes the other's name has `reaches` besides, which says of a name whether it can be called so.
     """
 
     def acts_as(self, params: Any) -> "tuple[Tool, Mapping[str, Any]] | ToolResult | None":

@@ -207,6 +207,10 @@ class CallTool:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
+    def reaches(self, name: str) -> bool:
+        """Whether that is a tool which was found: models call it by its own name then."""
+        return self._catalogue.find(name) is not None
+
     def acts_as(self, params: CallParams) -> tuple[Tool, Mapping[str, Any]] | ToolResult:
         """The tool that is really called and its arguments, or why that cannot be."""
         offered = self._catalogue.find(params.name)

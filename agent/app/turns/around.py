@@ -31,6 +31,10 @@ class ToolAround:
         acts_as = getattr(self._tool, "acts_as", None)
         return acts_as(params) if acts_as is not None else None
 
+    def reaches(self, name: str) -> bool:
+        reaches = getattr(self._tool, "reaches", None)
+        return reaches is not None and reaches(name)
+
     def start_over(self) -> None:
         """Passed on to a tool that remembers what was tried; see `EditTool.start_over`."""
         start_over = getattr(self._tool, "start_over", None)

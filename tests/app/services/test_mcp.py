@@ -101,3 +101,17 @@ async def test_what_the_settings_switch_off_is_listed_with_the_way_to_have_it(
         with pytest.raises(UsageError, match="there is no MCP server 'other'"):
             await talk.session.command("mcp", {"name": "other"})
     assert [(row.name, row.state) for row in report.servers] == [("one", "off in the settings")]
+
+
+async def test_a_tool_that_is_called_by_its_own_name_is_pointed_to_the_way_to_it(
+    scripted_server: StartServer, work: Path
+):
+    with_servers(work, one=["tools=60"])
+    own, unknown = call("one__echo", text="x"), call("one__nothing", text="x")
+    server = scripted_server(call("mcp_find", query="echo"), own, unknown, "Fine.")
+    async with talking(work, server, allow=("one__*",)) as talk:
+        await talk.session.command("mcp", {"name": "one", "action": "reconnect"})
+        await talk.turn("Say x")
+    _, told, refused = [event.text for event in talk.of("tool_finished")]
+    assert told == 'Call it with mcp_call: {"name": "one__echo", "arguments": {…}}'
+    assert refused.startswith("There is no tool 'one__nothing'. The tools are: ")
