@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.app.servers.serving import Serving
-from agent.app.servers.watching import SpeedGuard, guard_for
+from agent.app.servers.speed_guard import SpeedGuard, guard_for
 from agent.bench.baseline import Baseline
 from agent.core.events import StepFinished
 from agent.core.stats import StepStats

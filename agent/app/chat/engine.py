@@ -11,8 +11,8 @@ from agent.app.extras.extensions import Extensions
 from agent.app.servers.foreign import require_window
 from agent.app.servers.rescue import Rescuer
 from agent.app.servers.serving import Serving
+from agent.app.servers.speed_guard import SpeedGuard, guard_for
 from agent.app.servers.warm import Warmth, head_of
-from agent.app.servers.watching import SpeedGuard, guard_for
 from agent.app.turns.conversation import Setting, model_for, system_prompt
 from agent.app.turns.delegation import Delegator
 from agent.app.turns.result_room import compactor_for, result_limit, room_guards

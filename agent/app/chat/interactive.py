@@ -17,10 +17,10 @@ from agent.app.background import start_in_background
 from agent.app.chat.engine import Engine, why_gone
 from agent.app.chat.live import LiveSession
 from agent.app.chat.opening import opened
+from agent.app.chat.server_watch import watch_server
 from agent.app.chat.wording import AttachingInbox, suit_the_blind, worded
 from agent.app.servers.serving import Serving, choose
 from agent.app.servers.warm import Warmth
-from agent.app.servers.watch import watch_server
 from agent.app.services.compacting import compact_if_full, tell_size
 from agent.app.services.dispatch import SessionServices
 from agent.app.services.switching import with_a_draft_that_pays

@@ -20,7 +20,7 @@ from agent.app.mcp.servers import McpServers
 from agent.app.servers.foreign import remarks
 from agent.app.servers.memory import looking_at
 from agent.app.servers.serving import Serving
-from agent.app.servers.watching import SpeedGuard
+from agent.app.servers.speed_guard import SpeedGuard
 from agent.app.turns.prompt_head import PromptHead, head_in, head_of, head_record, system_to_keep, why_changed
 from agent.config.load import LoadedSettings
 from agent.core.events import (

@@ -20,8 +20,8 @@ from agent.app.servers.memory import looking_at, watch_of
 from agent.app.servers.protocols import tried_protocol
 from agent.app.servers.rescue import Rescuer
 from agent.app.servers.serving import Serving
+from agent.app.servers.speed_guard import SpeedGuard, guard_for
 from agent.app.servers.warm import Warmth, note_of
-from agent.app.servers.watching import SpeedGuard, guard_for
 from agent.app.turns.conversation import OpenConversation, Setting, model_for, open_conversation
 from agent.app.turns.prompt_head import PromptHead, head_of
 from agent.core.attempts import FRESH_ATTEMPT

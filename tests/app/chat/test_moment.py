@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from agent.app.chat.live import LiveSession
 from agent.app.chat.moment import Moment
-from agent.app.servers.watch import look_at_slots_once
+from agent.app.chat.server_watch import look_at_slots_once
 from agent.core.events import (
     Prefill,
     Rewound,

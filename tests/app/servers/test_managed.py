@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import pytest
 
+from agent.app.chat.server_watch import look_once
 from agent.app.servers.fitting import fit_to_machine
 from agent.app.servers.serving import Serving, choose
-from agent.app.servers.watch import look_once
 from agent.app.services.switching import stop_server
 from agent.config.load import LoadedSettings
 from agent.core.errors import UsageError

@@ -8,7 +8,7 @@ import pytest
 
 from agent.app.chat.live import LiveSession
 from agent.app.chat.moment import Moment
-from agent.app.servers.watch import STILL_BUSY, look_after_interruption, watch_server
+from agent.app.chat.server_watch import STILL_BUSY, look_after_interruption, watch_server
 from agent.core.events import Event, Notice
 from tests.patience import PATIENCE_SECONDS
 

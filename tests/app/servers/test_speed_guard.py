@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from agent.app.servers.serving import Serving
-from agent.app.servers.watching import guard_for, plain_profile
+from agent.app.servers.speed_guard import guard_for, plain_profile
 from agent.bench.baseline import FILE_NAME, Baseline, store_baseline
 from agent.config.model import Server, Settings
 from agent.core.events import Notice, StepFinished
