@@ -16,9 +16,10 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.css.query import NoMatches
 from textual.driver import Driver
 from textual.screen import Screen
-from textual.widget import Widget
+from textual.widget import MountError, Widget
 from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
@@ -186,7 +187,10 @@ class AgentApp(SureTimers, App[str]):
             self.prompt.show_draft(draft)
             self.say("The text that was not sent last time is back")
         module = await asyncio.to_thread(importlib.import_module, "agent.ui.desk")
-        self.desk = desk = await module.make_desk(self, self.make_conversation)
+        try:
+            self.desk = desk = await module.make_desk(self, self.make_conversation)
+        except (NoMatches, MountError):
+            return  # whoever leaves in the first moment takes the screen away
         early, self._early = self._early, []
         waits = desk.send_first(self.options.prompt.strip())
         for text, when in early:

@@ -56,6 +56,8 @@ async def test_a_cancel_ends_the_reading_of_a_long_prompt(tmp_path: Path, monkey
     try:
         session.prompt(PROMPT * 25)
         begun = await next_of(events, "prefill")
+        while isinstance(begun, Prefill) and begun.total < 2000:  # the beginning, which is read before it
+            begun = await next_of(events, "prefill")
         session.cancel()
         await next_of(events, "turn_finished")
         session.prompt("Go on.")

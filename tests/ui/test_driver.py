@@ -16,9 +16,11 @@ from threading import enumerate as enumerate_threads
 
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual.app import App
+from textual.css.query import NoMatches
 from textual.drivers._writer_thread import WriterThread
 from textual.events import Key, Resize
 from textual.message import Message
+from textual.widget import Widget
 
 from agent.ui.app import AgentApp
 from agent.ui.driver import LastingDriver, UntilItIsGone, WakingEvent
@@ -32,6 +34,20 @@ class Gone(io.StringIO):
 
     def flush(self) -> None:
         raise OSError(5, "Input/output error")
+
+
+async def test_a_screen_that_is_taken_away_in_the_first_moment_is_no_fault():
+    tried: list[str] = []
+
+    def find_nothing() -> Widget:
+        tried.append("once")
+        raise NoMatches("No nodes match '#conversation-slot'")
+
+    rig = Rig()
+    rig.app.make_conversation = find_nothing
+    async with rig.app.run_test() as pilot:
+        await until(pilot, lambda: tried)
+    assert rig.app.desk is None
 
 
 def test_what_a_terminal_that_is_gone_does_not_take_is_dropped():
