@@ -25,15 +25,15 @@ async def new(host: Host, _argument: str) -> None:
 
 async def resume(host: Host, argument: str) -> None:
     """Looks up first what is to go on: the open session is closed only for one that is there."""
-    name = argument or await _picked_session(host)
+    present = host.facts.session_id if host.facts else ""
+    name = argument or await _picked_session(host, present)
     if name:
-        present = host.facts.session_id if host.facts else ""
         found = await host.service("resumable", name=name, present=present)
         await host.reopen(Opening(resume=str(found)))
 
 
-async def _picked_session(host: Host) -> str:
-    choices = session_choices(await host.service("sessions"))
+async def _picked_session(host: Host, present: str) -> str:
+    choices = [one for one in session_choices(await host.service("sessions")) if one.value != present]
     if not choices:
         host.tell("No earlier session of this folder is recorded.")
         return ""

@@ -177,6 +177,15 @@ def test_a_session_is_chosen_where_no_id_is_given(
     assert "Good morning" in said(server.chats[2])[0]
 
 
+def test_the_session_that_is_open_is_none_to_choose(
+    place: Place, scripted_server: StartServer, terminal: OpenTerminal
+):
+    place.use(scripted_server("Hello.").url)
+    screen = terminal("--resume")
+    screen.until("No earlier session of this folder is recorded.")
+    assert "Resume a session" not in screen.text
+
+
 def test_a_session_in_which_nothing_was_said_is_not_offered_to_go_on_with(
     place: Place, scripted_server: StartServer, terminal: OpenTerminal
 ):
